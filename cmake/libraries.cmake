@@ -1,0 +1,29 @@
+# The libraries that packtrain stands on. libjpeg-turbo is required; each of the others is optional, and what needs
+# it is left out whole where it is absent (`packtrain doctor` says so).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
+
+# packtrain_optional(NAME pkg-config-name): sets PACKTRAIN_HAVE_NAME; -DPACKTRAIN_WITHOUT_NAME=ON leaves it out.
+function(packtrain_optional name package)
+  option(PACKTRAIN_WITHOUT_${name} "build without ${package}" OFF)
+  set(have OFF)
+  if(NOT PACKTRAIN_WITHOUT_${name})
+    pkg_check_modules(${name} IMPORTED_TARGET ${package})
+    if(${name}_FOUND)
+      set(have ON)
+    endif()
+  endif()
+  set(PACKTRAIN_HAVE_${name} ${have} PARENT_SCOPE)
+endfunction()
+
+packtrain_optional(URING liburing)
+packtrain_optional(ISAL libisal)
+packtrain_optional(DEFLATE libdeflate)
+packtrain_optional(ZSTD libzstd)
+packtrain_optional(ZLIB zlib)
+
+add_library(packtrain_third_party INTERFACE)
+target_include_directories(packtrain_third_party SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/include)
+target_compile_definitions(packtrain_third_party INTERFACE FMT_HEADER_ONLY=1)

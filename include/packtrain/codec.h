@@ -1,0 +1,49 @@
+// Codec: bytes to bytes. A pipeline says how stored bytes became what they are.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+// One step from raw to stored bytes: "deflate" (raw DEFLATE, no header), "zstd" (one frame).
+struct CodecStep {
+  std::string name;
+  uint32_t parameter = 0;  // meaning by codec, 0 if it has none
+  bool operator==(const CodecStep&) const = default;
+};
+// In the order of encoding; decoding runs it backwards. Empty: stored as they are.
+using Pipeline = std::vector<CodecStep>;
+
+// Fills `raw`, whose size is known from the index, to the last byte; stored bytes that decode to
+// more or less are Code::corrupt, a codec that is not compiled in Code::unsupported. Thread-safe.
+Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw);
+// Thread-safe. `level` 0 is the codec's default.
+Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int level = 0);
+
+struct CodecInfo {
+  std::string_view name;
+  bool compiled_in;
+  std::string_view library;  // what it needs, for doctor
+};
+const std::vector<CodecInfo>& codecs();
+
+// Takes as many bytes as it can get, 0 at the end.
+using ByteSource = std::function<Result<size_t>(MutableBytes into)>;
+
+// A long compressed stream, decoded front to back: "gzip" (several members too), "zstd" (several
+// frames too). One thread at a time.
+struct StreamDecoder {
+  virtual ~StreamDecoder() = default;
+  virtual Result<size_t> read(
+      MutableBytes into) = 0;  // less than asked only at the end of the stream; 0: the end
+};
+Result<std::unique_ptr<StreamDecoder>> make_stream_decoder(std::string_view codec, ByteSource source);
+
+}  // namespace packtrain

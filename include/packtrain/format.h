@@ -1,0 +1,115 @@
+// Format: how a container is laid out. A format writes and indexes; one engine reads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "packtrain/index.h"
+#include "packtrain/progress.h"
+#include "packtrain/status.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+
+// A stretch of a container that could not be understood.
+struct Damage {
+  uint64_t offset = 0, bytes = 0;
+  std::string what;
+};
+
+struct IndexOptions {
+  // Go on behind damage at the next sound place, and say what was lost; otherwise damage is an error.
+  bool recover = false;
+  std::vector<Damage>* damage = nullptr;  // filled when recover
+  Progress progress;
+};
+
+// A member of a container in the making: a name, its bytes' number, and where it will lie.
+struct LaidMember {
+  std::string_view name;
+  uint64_t offset = 0;  // of its head
+  uint64_t size = 0;    // of its data, which follow the head
+  uint32_t crc32 = 0;   // zip's; known only once the data were read
+};
+
+// A layout that follows from names and sizes alone, so that every offset is known before a byte is
+// read: a member is head, data, padding; the container ends with a tail.
+struct Layout {
+  uint64_t (*head_bytes)(std::string_view name, uint64_t size, uint64_t offset);
+  uint64_t (*padding)(uint64_t size);  // zero bytes behind the data
+  uint64_t (*tail_bytes)(std::span<const LaidMember> members, uint64_t tail_offset);
+  void (*write_head)(const LaidMember& member, MutableBytes out);
+  void (*write_tail)(std::span<const LaidMember> members, uint64_t tail_offset, MutableBytes out);
+  bool needs_crc32;  // in head or tail
+};
+
+struct WriteSpec {
+  std::string compress = "auto";  // "none", "deflate", …
+  uint64_t expected_bytes = 0;    // about how many will be added: for allocation
+  WriteOptions write;
+};
+
+struct SampleToWrite {
+  std::string_view key;
+  struct Field {
+    std::string_view name;
+    Bytes bytes;
+  };
+  std::span<const Field> fields;
+};
+
+// Writes one container front to back, where the layout cannot be planned. One thread at a time.
+struct ContainerWriter {
+  virtual ~ContainerWriter() = default;
+  virtual Status add(const SampleToWrite& sample) = 0;
+  virtual Status finish() = 0;  // visible afterwards; nothing is before
+};
+
+// One constant per file of src/format; formats.cc lists them.
+struct Format {
+  std::string_view name, suffix, summary;
+  bool (*recognise)(Storage&, std::string_view path);  // by content first, by name second
+  // Where every field of every sample lies; reads directories, not payload (but for small labels).
+  // Adds the container as a shard of its own.
+  Status (*index)(Storage&, std::string_view path, const IndexOptions&, IndexBuilder& out);
+  const Layout* layout;  // null: cannot be planned
+  Result<std::unique_ptr<ContainerWriter>> (*create)(Storage&, std::string_view path,
+                                                     const WriteSpec&);  // null: see layout
+};
+
+std::span<const Format* const> formats();
+const Format* find_format(std::string_view name);  // null if there is none
+// The format of an existing file or folder; unsupported if none recognises it, with what would help.
+Result<const Format*> recognise_format(Storage& storage, std::string_view path);
+
+// "train-{000000..000127}.tar", "a,b"-lists in braces, globs, "::"-joined lists: to paths, in order.
+Result<std::vector<std::string>> expand_paths(Storage& storage, std::string_view pattern);
+
+struct OpenOptions {
+  bool cache = true;  // keep the index of bare containers under $XDG_CACHE_HOME/packtrain
+  Progress progress;
+  std::string* note =
+      nullptr;  // filled with what to tell the user ("indexed on the fly; run …"), or left empty
+};
+// A dataset folder, a container that has NAME.packtrain/ beside it, or bare containers, indexed now.
+Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view path,
+                                              const OpenOptions& options = {});
+
+struct MakeIndexOptions {
+  std::string out;        // folder; empty: CONTAINER.packtrain (of the first, where there are several)
+  bool checksum = false;  // read all payload once and record crc32c for every field and block
+  IndexOptions index;
+};
+struct MakeIndexReport {
+  std::string folder;
+  uint64_t samples = 0, containers = 0, bytes = 0;
+};
+// Makes existing containers a dataset in place, without copying them.
+Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
+                                   const MakeIndexOptions& options);
+
+}  // namespace packtrain

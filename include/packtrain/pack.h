@@ -1,0 +1,135 @@
+// Pack: any pile of small files to a verified, indexed dataset, and back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "packtrain/index.h"
+#include "packtrain/progress.h"
+#include "packtrain/status.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+
+enum class PackOrder : uint8_t { shuffled, stratified, source };
+
+struct PackOptions {
+  std::vector<std::pair<std::string, std::string>> sources;  // (split name or "", path)
+  std::string out;
+  std::string root;  // what paths in lists are relative to
+  std::string format = "webdataset";
+  uint64_t shards = 0;       // 0: by shard_size
+  uint64_t shard_bytes = 0;  // 0: about 512 MB, even
+  uint64_t ranks = 1;        // at least one shard for each
+  PackOrder order = PackOrder::shuffled;
+  uint64_t seed = 0;
+  std::string classes_file;
+  std::string path_column, label_column;
+  std::string compress = "auto";
+  std::vector<std::string> sidecars;  // "wids", "dali", "energon"
+  uint64_t skip_bad = 0;              // how many unreadable samples may be left out
+  uint32_t task = 0, tasks = 1;       // this one of several that pack together
+  bool plan_only = false, dry_run = false;
+  uint32_t jobs = 0;                // 0: the cores granted
+  uint32_t reads = 0;               // files being read at once; 0: by the source's storage
+  bool sync = true;                 // durable before it is visible
+  std::string command;              // recorded in pack.log.json
+  double publish_wait_seconds = 5;  // how long the last shard's writer looks for the others' shards
+  Progress progress;
+};
+
+struct BadSample {
+  std::string path, what;
+};
+
+struct PackReport {
+  std::string out;
+  bool published = false;                       // false: dry run, plan only, or other tasks are not done
+  uint64_t samples = 0, shards = 0, bytes = 0;  // bytes: of the shards
+  uint64_t payload_bytes = 0;
+  uint64_t inodes_before = 0, inodes_after = 0;
+  uint64_t shards_written = 0, shards_kept = 0, shards_missing = 0;  // kept: whole from an earlier run
+  uint64_t renamed = 0;                                              // keys that differ from their path
+  uint64_t hidden_skipped = 0, temporary_skipped = 0, other_skipped = 0;
+  std::vector<BadSample> bad;  // left out (skip_bad), or why it failed
+  std::vector<std::string> fields, splits;
+  uint64_t classes = 0;
+  uint64_t smallest_shard_samples = 0, largest_shard_samples = 0, smallest_shard_bytes = 0,
+           largest_shard_bytes = 0;
+  uint64_t shortfall_bytes = 0;  // dry run: what the target lacks of room
+  double seconds_scan = 0, seconds_write = 0, seconds_publish = 0;
+  double estimated_seconds = 0;  // dry run
+};
+// On failure `report`, if given, still says what was found (bad samples, shards kept).
+Result<PackReport> pack(Storage& storage, const PackOptions& options, PackReport* on_failure = nullptr);
+
+struct Finding {     // one thing that verify found wrong
+  std::string file;  // shard, index.npz, …
+  std::string key;   // of the damaged sample; "" if it is no sample's
+  std::string field;
+  uint64_t offset = 0;
+  std::string what;
+};
+
+struct VerifyOptions {
+  bool recover = false;  // walk damaged shards to their end and say what can still be read
+  uint32_t jobs = 0;
+  uint64_t max_findings = 1000;  // named; all are counted
+  Progress progress;
+};
+
+struct VerifyReport {
+  uint64_t samples = 0, shards = 0, bytes = 0;
+  uint64_t damaged_samples = 0, findings_count = 0;
+  bool structure_only = false;  // a foreign container without checks
+  std::vector<Finding> findings;
+  std::vector<std::string> recoverable;  // recover: in words, per shard
+};
+// Ok also when the data are bad: the report says so. A failure means that it could not look.
+Result<VerifyReport> verify(Storage& storage, std::string_view dataset, const VerifyOptions& options = {});
+
+struct ExtractOptions {
+  std::string to;
+  std::string split;                // "": all
+  std::vector<std::string> keys;    // empty: all
+  std::vector<std::string> fields;  // empty: all that have a path of their own
+  bool overwrite = false;
+  bool dry_run = false;
+  uint32_t jobs = 0;
+  Progress progress;
+};
+struct ExtractReport {
+  uint64_t samples = 0, files = 0, bytes = 0, folders = 0;
+};
+Result<ExtractReport> extract(Storage& storage, std::string_view dataset, const ExtractOptions& options);
+
+enum class SynthKind : uint8_t { photos, audio, text, fields };
+struct SynthOptions {
+  SynthKind kind = SynthKind::photos;
+  std::string out;
+  uint64_t samples = 1000;
+  uint32_t classes = 10;
+  uint64_t seed = 0;
+  bool splits = false;  // train/ and val/ (a tenth)
+  uint32_t jobs = 0;
+  bool dry_run = false;
+  Progress progress;
+};
+struct SynthReport {
+  uint64_t files = 0, folders = 0, bytes = 0;
+};
+Result<SynthReport> synth(Storage& storage, const SynthOptions& options);
+
+struct ShowOptions {
+  uint32_t samples = 64;  // on the contact sheet
+  uint64_t seed = 0;
+  std::string split;
+};
+// One self-contained HTML page: contact sheet, class histogram, size and shape distributions, evenness of
+// shards.
+Result<std::string> show_page(const Dataset& dataset, const ShowOptions& options);
+
+}  // namespace packtrain

@@ -1,0 +1,1 @@
+#include "packtrain/decode.h"

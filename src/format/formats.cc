@@ -1,0 +1,1 @@
+#include "packtrain/format.h"

@@ -1,0 +1,1 @@
+#include "packtrain/pack.h"
