@@ -1,1 +1,134 @@
+// The table of codecs and the pipelines made of them.
 #include "packtrain/codec.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "codec/block_codecs.h"
+
+#ifndef PACKTRAIN_HAVE_DEFLATE
+#define PACKTRAIN_HAVE_DEFLATE 0
+#endif
+#ifndef PACKTRAIN_HAVE_ZSTD
+#define PACKTRAIN_HAVE_ZSTD 0
+#endif
+#ifndef PACKTRAIN_HAVE_ZLIB
+#define PACKTRAIN_HAVE_ZLIB 0
+#endif
+
+namespace packtrain {
+namespace {
+
+struct Codec {
+  CodecInfo info;
+  std::string_view package;  // what to install where it is missing
+  // Null: the codec has no such form, or its library is absent.
+  Result<size_t> (*decode)(Bytes stored, MutableBytes raw);
+  Result<std::vector<std::byte>> (*encode)(Bytes raw, int level);
+  Result<std::unique_ptr<StreamDecoder>> (*stream)(ByteSource source);
+};
+
+constexpr std::array kCodecs = {
+#if PACKTRAIN_HAVE_DEFLATE
+    Codec{{"deflate", true, "libdeflate"}, "libdeflate-dev", deflate_decode, deflate_encode, nullptr},
+#else
+    Codec{{"deflate", false, "libdeflate"}, "libdeflate-dev", nullptr, nullptr, nullptr},
+#endif
+#if PACKTRAIN_HAVE_ZSTD
+    Codec{{"zstd", true, "libzstd"}, "libzstd-dev", zstd_decode, zstd_encode, make_zstd_stream},
+#else
+    Codec{{"zstd", false, "libzstd"}, "libzstd-dev", nullptr, nullptr, nullptr},
+#endif
+#if PACKTRAIN_HAVE_ZLIB
+    Codec{{"gzip", true, "zlib"}, "zlib1g-dev", nullptr, nullptr, make_gzip_stream},
+#else
+    Codec{{"gzip", false, "zlib"}, "zlib1g-dev", nullptr, nullptr, nullptr},
+#endif
+};
+
+Result<const Codec*> find_codec(std::string_view name) {
+  for (const Codec& codec : kCodecs) {
+    if (codec.info.name != name) continue;
+    if (codec.info.compiled_in) return &codec;
+    return Status(Code::unsupported, "codec " + std::string(name) + ": built without " +
+                                         std::string(codec.info.library) + "; rebuild with " +
+                                         std::string(codec.package));
+  }
+  return Status(Code::unsupported,
+                "codec \"" + std::string(name) + "\" is unknown to this version of packtrain");
+}
+
+Result<const Codec*> find_block_codec(const CodecStep& step) {
+  PACKTRAIN_ASSIGN(codec, find_codec(step.name));
+  if (codec->decode == nullptr) {
+    return Status(Code::unsupported, "codec " + step.name + " decodes streams, not single blocks");
+  }
+  return codec;
+}
+
+// An upper bound for what any sensible encoder makes of `raw` bytes: incompressible data grow by a few
+// bytes per 16 KiB at worst. It keeps the memory of a pipeline in proportion to its result.
+size_t encoded_bound(size_t raw) { return raw + raw / 64 + 1024; }
+
+}  // namespace
+
+Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
+  // bounds[i]: the room for what step i encoded, that is for what steps i and later decode to.
+  std::vector<size_t> bounds(pipeline.size());
+  for (size_t i = 1; i < pipeline.size(); ++i) {
+    bounds[i] = encoded_bound(i == 1 ? raw.size() : bounds[i - 1]);
+  }
+  std::vector<std::byte> held, next;
+  for (size_t i = pipeline.size(); i-- > 0;) {
+    PACKTRAIN_ASSIGN(codec, find_block_codec(pipeline[i]));
+    if (i > 0) next.resize(bounds[i]);
+    PACKTRAIN_ASSIGN(made, codec->decode(stored, i == 0 ? raw : MutableBytes(next)));
+    if (i == 0) {
+      if (made == raw.size()) return {};
+      return Status(Code::corrupt, pipeline[i].name + " data decode to " + std::to_string(made) +
+                                       " bytes where " + std::to_string(raw.size()) + " are recorded");
+    }
+    next.resize(made);
+    held.swap(next);
+    stored = held;
+  }
+  if (stored.size() != raw.size()) {
+    return Status(Code::corrupt, std::to_string(stored.size()) + " bytes are stored where " +
+                                     std::to_string(raw.size()) + " are recorded");
+  }
+  std::copy(stored.begin(), stored.end(), raw.begin());
+  return {};
+}
+
+Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int level) {
+  std::vector<std::byte> held;
+  bool encoded = false;
+  for (const CodecStep& step : pipeline) {
+    PACKTRAIN_ASSIGN(codec, find_block_codec(step));
+    PACKTRAIN_ASSIGN(made, codec->encode(encoded ? Bytes(held) : raw, level));
+    held = std::move(made);
+    encoded = true;
+  }
+  if (!encoded) held.assign(raw.begin(), raw.end());
+  return held;
+}
+
+const std::vector<CodecInfo>& codecs() {
+  static const std::vector<CodecInfo> all = [] {
+    std::vector<CodecInfo> infos;
+    for (const Codec& codec : kCodecs) infos.push_back(codec.info);
+    return infos;
+  }();
+  return all;
+}
+
+Result<std::unique_ptr<StreamDecoder>> make_stream_decoder(std::string_view codec, ByteSource source) {
+  PACKTRAIN_ASSIGN(found, find_codec(codec));
+  if (found->stream == nullptr) {
+    return Status(Code::unsupported, "codec " + std::string(codec) + " decodes single blocks, not streams");
+  }
+  return found->stream(std::move(source));
+}
+
+}  // namespace packtrain

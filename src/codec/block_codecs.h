@@ -1,0 +1,24 @@
+// What each codec's own file offers to the table in codec.cc. A file whose library is absent is left out of
+// the build, and the table then does not name its functions. All functions are thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "packtrain/codec.h"
+
+namespace packtrain {
+
+// `*_decode` returns how many bytes it put into `raw`: fewer than fit are no error here, more are
+// Code::corrupt, and so are bytes left over in `stored`. It allocates nothing that grows with either.
+Result<size_t> deflate_decode(Bytes stored, MutableBytes raw);
+Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level);
+
+Result<size_t> zstd_decode(Bytes stored, MutableBytes raw);
+Result<std::vector<std::byte>> zstd_encode(Bytes raw, int level);
+Result<std::unique_ptr<StreamDecoder>> make_zstd_stream(ByteSource source);
+
+Result<std::unique_ptr<StreamDecoder>> make_gzip_stream(ByteSource source);
+
+}  // namespace packtrain

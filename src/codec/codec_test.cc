@@ -1,0 +1,216 @@
+#include "packtrain/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "packtrain/storage.h"
+
+namespace packtrain {
+namespace {
+
+std::vector<std::byte> noise(size_t bytes, uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::vector<std::byte> made(bytes);
+  for (auto& byte : made) byte = static_cast<std::byte>(rng());
+  return made;
+}
+
+std::vector<std::byte> prose(size_t bytes) {
+  static constexpr std::string_view kLine = "the quick brown fox jumps over the lazy dog, ";
+  std::vector<std::byte> made(bytes);
+  for (size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(kLine[(i * i / 7 + i) % kLine.size()]);
+  return made;
+}
+
+bool compiled_in(std::string_view name) {
+  for (const CodecInfo& info : codecs()) {
+    if (info.name == name) return info.compiled_in;
+  }
+  return false;
+}
+
+bool all_compiled_in(const Pipeline& pipeline) {
+  for (const CodecStep& step : pipeline) {
+    if (!compiled_in(step.name)) return false;
+  }
+  return true;
+}
+
+class PipelineTest : public testing::TestWithParam<Pipeline> {
+ protected:
+  void SetUp() override {
+    if (!all_compiled_in(GetParam())) GTEST_SKIP() << "built without the library of this codec";
+  }
+};
+
+TEST_P(PipelineTest, DecodesWhatItEncodedAtEverySize) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{70'000}, size_t{1'000'000}}) {
+    for (const auto& raw : {noise(bytes, 7), prose(bytes)}) {
+      auto stored = encode(GetParam(), raw);
+      ASSERT_TRUE(stored.ok()) << stored.status().text();
+      std::vector<std::byte> back(bytes);
+      Status status = decode(GetParam(), *stored, back);
+      ASSERT_TRUE(status.ok()) << status.text();
+      EXPECT_EQ(back, raw);
+    }
+  }
+}
+
+TEST_P(PipelineTest, AnotherSizeThanRecordedIsCorrupt) {
+  auto stored = encode(GetParam(), prose(5000));
+  ASSERT_TRUE(stored.ok());
+  for (size_t wrong : {size_t{0}, size_t{1}, size_t{4999}, size_t{5001}, size_t{9000}}) {
+    std::vector<std::byte> back(wrong);
+    EXPECT_EQ(decode(GetParam(), *stored, back).code(), Code::corrupt) << wrong;
+  }
+}
+
+TEST_P(PipelineTest, TruncationAtAnyByteIsCorrupt) {
+  auto raw = prose(300);
+  auto stored = encode(GetParam(), raw);
+  ASSERT_TRUE(stored.ok());
+  std::vector<std::byte> back(raw.size());
+  for (size_t keep = 0; keep < stored->size(); ++keep) {
+    EXPECT_EQ(decode(GetParam(), Bytes(*stored).first(keep), back).code(), Code::corrupt) << keep;
+  }
+  stored->push_back(std::byte{0});
+  EXPECT_EQ(decode(GetParam(), *stored, back).code(), Code::corrupt) << "one byte too many";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineTest,
+                         testing::Values(Pipeline{}, Pipeline{{"deflate"}}, Pipeline{{"zstd"}},
+                                         Pipeline{{"deflate"}, {"zstd"}}));
+
+TEST(CodecTest, UnknownCodecIsUnsupportedAndNamed) {
+  std::vector<std::byte> raw(1);
+  Status status = decode({{"middle-out"}}, raw, raw);
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.text().find("middle-out"), std::string::npos);
+}
+
+TEST(CodecTest, AbsentLibraryIsNamedWithItsPackage) {
+  for (const CodecInfo& info : codecs()) {
+    if (info.compiled_in) continue;
+    auto status = encode({{std::string(info.name)}}, {}).status();
+    EXPECT_EQ(status.code(), Code::unsupported);
+    EXPECT_NE(status.text().find("rebuild with"), std::string::npos) << status.text();
+  }
+}
+
+TEST(CodecTest, LevelOutOfRangeIsInvalid) {
+  if (!compiled_in("deflate")) GTEST_SKIP() << "built without libdeflate";
+  EXPECT_EQ(encode({{"deflate"}}, {}, 99).status().code(), Code::invalid);
+}
+
+// A small gzip file, made from its parts: header, one DEFLATE block, CRC-32 and length.
+std::vector<std::byte> gzip_of(std::string_view deflated_hello) {
+  std::string made("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+  made += deflated_hello;
+  made += std::string("\x86\xa6\x10\x36\x05\0\0\0", 8);  // CRC-32 and length of "hello"
+  Bytes bytes = as_bytes(made);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::byte> hello_gzip() {
+  // One stored block: final, length 5, its complement, the bytes.
+  return gzip_of(std::string_view("\x01\x05\0\xfa\xffhello", 10));
+}
+
+ByteSource source_of(const std::vector<std::byte>& bytes, size_t at_once) {
+  return [&bytes, at_once, at = size_t{0}](MutableBytes into) mutable -> Result<size_t> {
+    size_t now = std::min({into.size(), at_once, bytes.size() - at});
+    std::memcpy(into.data(), bytes.data() + at, now);
+    at += now;
+    return now;
+  };
+}
+
+Result<std::string> read_all(std::string_view codec, const std::vector<std::byte>& stored, size_t at_once,
+                             size_t read_bytes) {
+  PACKTRAIN_ASSIGN(stream, make_stream_decoder(codec, source_of(stored, at_once)));
+  std::string text;
+  std::vector<std::byte> piece(read_bytes);
+  while (true) {
+    PACKTRAIN_ASSIGN(got, stream->read(piece));
+    text.append(as_text(Bytes(piece).first(got)));
+    if (got < piece.size()) return text;
+  }
+}
+
+std::vector<std::byte> joined(std::vector<std::byte> first, const std::vector<std::byte>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+class StreamTest : public testing::TestWithParam<std::string_view> {
+ protected:
+  void SetUp() override {
+    if (!compiled_in(GetParam())) GTEST_SKIP() << "built without the library of this codec";
+    if (GetParam() == "gzip") {
+      hello_ = hello_gzip();
+    } else {
+      auto made = encode({{"zstd"}}, as_bytes("hello"));
+      ASSERT_TRUE(made.ok());
+      hello_ = *made;
+    }
+  }
+  std::vector<std::byte> hello_;
+};
+
+TEST_P(StreamTest, ReadsSeveralMembersInPiecesOfAnySize) {
+  auto stored = joined(hello_, hello_);
+  for (size_t at_once : {size_t{1}, size_t{3}, size_t{4096}}) {
+    for (size_t read_bytes : {size_t{1}, size_t{5}, size_t{4096}}) {
+      auto text = read_all(GetParam(), stored, at_once, read_bytes);
+      ASSERT_TRUE(text.ok()) << text.status().text();
+      EXPECT_EQ(*text, "hellohello");
+    }
+  }
+}
+
+TEST_P(StreamTest, TruncationAtAnyByteIsCorrupt) {
+  auto stored = joined(hello_, hello_);
+  for (size_t keep = 0; keep < stored.size(); ++keep) {
+    if (keep == hello_.size()) continue;  // a whole stream of one member
+    auto cut = stored;
+    cut.resize(keep);
+    EXPECT_EQ(read_all(GetParam(), cut, 7, 64).status().code(), Code::corrupt) << keep;
+  }
+}
+
+TEST_P(StreamTest, GarbageBehindTheLastMemberIsCorrupt) {
+  auto stored = joined(hello_, noise(32, 3));
+  EXPECT_EQ(read_all(GetParam(), stored, 4096, 64).status().code(), Code::corrupt);
+}
+
+TEST_P(StreamTest, FailureOfTheSourceIsHandedOn) {
+  auto stream = make_stream_decoder(
+      GetParam(), [](MutableBytes) -> Result<size_t> { return Status(Code::io, "disk on fire"); });
+  ASSERT_TRUE(stream.ok());
+  std::vector<std::byte> piece(16);
+  EXPECT_EQ((*stream)->read(piece).status().code(), Code::io);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StreamTest, testing::Values("gzip", "zstd"));
+
+TEST(GzipStreamTest, TakesZeroPaddingAndNothingElseBehindIt) {
+  if (!compiled_in("gzip")) GTEST_SKIP() << "built without zlib";
+  auto padded = joined(hello_gzip(), std::vector<std::byte>(1000));
+  auto text = read_all("gzip", padded, 10, 64);
+  ASSERT_TRUE(text.ok()) << text.status().text();
+  EXPECT_EQ(*text, "hello");
+  EXPECT_EQ(read_all("gzip", joined(padded, hello_gzip()), 10, 64).status().code(), Code::corrupt);
+}
+
+TEST(GzipStreamTest, WrongChecksumIsCorrupt) {
+  if (!compiled_in("gzip")) GTEST_SKIP() << "built without zlib";
+  auto stored = hello_gzip();
+  stored[stored.size() - 8] ^= std::byte{1};
+  EXPECT_EQ(read_all("gzip", stored, 4096, 64).status().code(), Code::corrupt);
+}
+
+}  // namespace
+}  // namespace packtrain
