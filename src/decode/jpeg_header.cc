@@ -1,0 +1,63 @@
+#include "decode/jpeg_header.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace packtrain {
+
+namespace {
+
+constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA, kApp14 = 0xEE;
+constexpr size_t kFrameHeaderBytes = 6;  // precision, height, width, number of components
+
+uint8_t byte_at(Bytes data, size_t at) { return static_cast<uint8_t>(data[at]); }
+uint32_t big_endian16(Bytes data, size_t at) {
+  return uint32_t{byte_at(data, at)} << 8 | byte_at(data, at + 1);
+}
+
+// SOF0 to SOF15 without DHT (C4), JPG (C8) and DAC (CC), which share the range.
+bool starts_frame(uint8_t marker) {
+  return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+}
+bool stands_alone(uint8_t marker) { return marker == 0x01 || (marker >= 0xD0 && marker <= kStartOfImage); }
+
+}  // namespace
+
+std::optional<JpegHeader> read_jpeg_header(Bytes data) {
+  if (data.size() < 4 || byte_at(data, 0) != 0xFF || byte_at(data, 1) != kStartOfImage) return std::nullopt;
+  JpegHeader header;
+  size_t at = 2;
+  while (at + 1 < data.size()) {
+    // Some cameras leave stray bytes between segments; decoders step over them, and so does this.
+    if (byte_at(data, at) != 0xFF) {
+      ++at;
+      continue;
+    }
+    const uint8_t marker = byte_at(data, at + 1);
+    if (marker == 0xFF) {  // fill byte
+      ++at;
+      continue;
+    }
+    at += 2;
+    if (marker == 0x00 || stands_alone(marker)) continue;
+    if (marker == kEndOfImage || marker == kStartOfScan || at + 2 > data.size()) return std::nullopt;
+    const size_t length = big_endian16(data, at);
+    if (length < 2) return std::nullopt;
+    const Bytes body = data.subspan(at + 2, std::min(length - 2, data.size() - at - 2));
+    if (starts_frame(marker)) {
+      if (body.size() < kFrameHeaderBytes) return std::nullopt;
+      header.bits = byte_at(body, 0);
+      header.shape = {big_endian16(body, 3), big_endian16(body, 1), byte_at(body, 5)};
+      // Height 0 means that it follows behind the first scan: not known from the header.
+      const ImageShape& shape = header.shape;
+      if (shape.width == 0 || shape.height == 0 || shape.channels == 0) return std::nullopt;
+      return header;
+    }
+    if (marker == kApp14 && body.size() >= 5 && std::memcmp(body.data(), "Adobe", 5) == 0)
+      header.has_adobe = true;
+    at += length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace packtrain
