@@ -54,8 +54,9 @@ class Json {
   const Json& operator[](std::string_view key) const;  // null if absent
   bool has(std::string_view key) const;
 
-  Json& set(std::string key, Json value);  // makes it an object; replaces the member of that name
-  Json& push(Json value);                  // makes it an array
+  Json& set(std::string key, Json value);     // makes it an object; replaces the member of that name
+  Json& append(std::string key, Json value);  // as set, without looking for a member of that name
+  Json& push(Json value);                     // makes it an array
 
   // Bytes that are not UTF-8 are written as U+FFFD. `indent` < 0: one line.
   std::string dump(int indent = -1) const;
@@ -65,6 +66,7 @@ class Json {
  private:
   using Value = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>;
   explicit Json(Value value) : value_(std::move(value)) {}
+  void dump_to(std::string& out, int indent, int level) const;
   Value value_;
 };
 

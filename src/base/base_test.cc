@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <random>
+#include <thread>
+
+#include "base/crc.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/queue.h"
+#include "base/threads.h"
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+std::string random_text(size_t bytes, uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::string text(bytes, '\0');
+  for (char& c : text) c = static_cast<char>(rng());
+  return text;
+}
+
+TEST(StatusTest, PlacesStandInFrontOutermostFirst) {
+  const Status status = Status(Code::corrupt, "header is cut short").at("@ 512").at("a.tar");
+  EXPECT_EQ(status.text(), "a.tar: @ 512: header is cut short");
+  EXPECT_EQ(status.where(), "a.tar: @ 512");
+  EXPECT_EQ(status.message(), "header is cut short");
+  EXPECT_TRUE(Status().at("a.tar").ok());
+}
+
+TEST(StatusTest, LackOfRoomIsItsOwnCode) {
+  EXPECT_EQ(status_from_errno(ENOSPC, "cannot write").code(), Code::no_room);
+  EXPECT_EQ(status_from_errno(EDQUOT, "cannot write").code(), Code::no_room);
+  EXPECT_EQ(status_from_errno(ENOENT, "cannot open").code(), Code::not_found);
+  EXPECT_EQ(status_from_errno(EIO, "cannot read").code(), Code::io);
+}
+
+TEST(HashTest, KnownValues) {
+  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xE3069283u);
+  EXPECT_EQ(crc32(bytes_of("123456789")), 0xCBF43926u);
+  EXPECT_EQ(crc32c({}), 0u);
+  EXPECT_EQ(xxh128_hex({}), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(hex64(0x0123456789abcdef), "0123456789abcdef");
+}
+
+TEST(HashTest, PortableChecksEqualTheFastOnesAtEveryLengthAndAlignment) {
+  const std::string text = random_text(300, 1);
+  for (size_t start = 0; start < 9; ++start) {
+    for (size_t length = 0; start + length < text.size(); length += 7) {
+      const Bytes part = bytes_of(text).subspan(start, length);
+      EXPECT_EQ(crc::crc32c_portable(17, part.data(), part.size()), crc32c(part, 17));
+      EXPECT_EQ(crc::crc32_portable(17, part.data(), part.size()), crc32(part, 17));
+    }
+  }
+}
+
+TEST(HashTest, JoinedChecksEqualTheCheckOfTheWhole) {
+  const std::string text = random_text(5000, 2);
+  for (size_t cut : {size_t{0}, size_t{1}, size_t{511}, size_t{4096}, text.size()}) {
+    const Bytes all = bytes_of(text);
+    EXPECT_EQ(crc32c_join(crc32c(all.first(cut)), crc32c(all.subspan(cut)), all.size() - cut), crc32c(all));
+  }
+}
+
+TEST(HashTest, StreamedHashEqualsTheWhole) {
+  const std::string text = random_text(100000, 3);
+  Xxh128 stream;
+  for (size_t at = 0; at < text.size(); at += 777)
+    stream.add(bytes_of(std::string_view(text).substr(at, 777)));
+  EXPECT_EQ(stream.hex(), xxh128_hex(bytes_of(text)));
+}
+
+TEST(JsonTest, RoundTripKeepsOrderAndAllBits) {
+  const std::string text =
+      R"({"z": 18446744073709551615, "a": [-9223372036854775808, true, null, "é\n"], "d": 0.1})";
+  auto value = Json::parse(text);
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(value->dump(), text);
+  EXPECT_EQ((*value)["z"].as_uint(), UINT64_MAX);
+  EXPECT_EQ((*value)["z"].as_int(-1), -1);
+  EXPECT_TRUE((*value)["absent"].is_null());
+  auto indented = Json::parse(value->dump(2));
+  ASSERT_TRUE(indented.ok());
+  EXPECT_EQ(indented->dump(), text);
+}
+
+TEST(JsonTest, BadInputIsAnErrorWithItsPlace) {
+  EXPECT_EQ(Json::parse("{\"a\": }").status().code(), Code::corrupt);
+  EXPECT_NE(Json::parse("[1, 2").status().message().find("byte"), std::string::npos);
+  EXPECT_FALSE(Json::parse(std::string(100000, '[')).ok());
+  EXPECT_FALSE(Json::parse("\"\xff\"").ok());
+}
+
+TEST(JsonTest, BytesThatAreNotUtf8AreReplacedOnOutput) {
+  EXPECT_EQ(Json(std::string("a\xff")).dump(), "\"a\xEF\xBF\xBD\"");
+}
+
+TEST(WordsTest, SizesReadAndWrite) {
+  EXPECT_EQ(bytes_in_words(999), "999 B");
+  EXPECT_EQ(bytes_in_words(1280000000), "1.28 GB");
+  EXPECT_EQ(bytes_in_words(999999), "1.00 MB");
+  EXPECT_EQ(count_in_words(1281167), "1,281,167");
+  EXPECT_EQ(count_in_words(12), "12");
+  EXPECT_EQ(*parse_bytes("512M"), 512000000u);
+  EXPECT_EQ(*parse_bytes("1.5GB"), 1500000000u);
+  EXPECT_EQ(*parse_bytes("64MiB"), 64u << 20);
+  EXPECT_EQ(*parse_bytes("1000"), 1000u);
+  for (const char* bad : {"", "M", "-1", "5X", "1e30", "5MM", "nan"})
+    EXPECT_FALSE(parse_bytes(bad).ok()) << bad;
+}
+
+TEST(WordsTest, TimesInWords) {
+  EXPECT_EQ(seconds_in_words(3.14), "3.1 s");
+  EXPECT_EQ(seconds_in_words(59.9), "1 min 00 s");
+  EXPECT_EQ(seconds_in_words(7500), "2 h 05 min");
+}
+
+TEST(WordsTest, AnyNameIsPrintable) {
+  EXPECT_EQ(printable("a\nb\xff\x01"), "a\\nb\\xFF\\x01");
+  EXPECT_EQ(printable("größe"), "größe");
+  EXPECT_LT(printable(std::string(5000, 'x')).size(), 220u);
+  EXPECT_FALSE(is_utf8("\xC0\x80"));
+  EXPECT_FALSE(is_utf8("\xED\xA0\x80"));
+  EXPECT_TRUE(is_utf8("𝄞"));
+}
+
+TEST(QueueTest, ClosingDrainsAndEnds) {
+  BoundedQueue<int> queue(2);
+  std::thread producer([&] {
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(queue.push(i));
+    queue.close();
+  });
+  int expected = 0;
+  while (auto item = queue.pop()) EXPECT_EQ(*item, expected++);
+  EXPECT_EQ(expected, 100);
+  EXPECT_FALSE(queue.push(1));
+  producer.join();
+}
+
+TEST(ThreadsTest, EveryWorkerRunsOnce) {
+  std::atomic<uint32_t> sum = 0;
+  run_on("workers", 4, [&](uint32_t worker) { sum += worker + 1; });
+  EXPECT_EQ(sum, 10u);
+}
+
+}  // namespace
+}  // namespace packtrain

@@ -1,0 +1,33 @@
+#include "base/threads.h"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <string>
+
+namespace packtrain {
+
+void Threads::start(std::string_view name, std::function<void()> body) {
+  // Blocked around the creation, because a new thread inherits the mask.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  threads_.emplace_back(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(threads_.back().native_handle(), std::string(name.substr(0, 15)).c_str());
+}
+
+void Threads::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void run_on(std::string_view name, uint32_t workers, const std::function<void(uint32_t worker)>& body) {
+  Threads threads;
+  for (uint32_t worker = 1; worker < workers; ++worker) {
+    threads.start(name, [&body, worker] { body(worker); });
+  }
+  body(0);
+}
+
+}  // namespace packtrain
