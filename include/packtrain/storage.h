@@ -72,6 +72,12 @@ struct WriteOptions {
   bool replace = false;  // commit() over an existing object; otherwise that is Code::invalid
 };
 
+// The bytes of a whole object, readable for as long as this lives. Immutable.
+struct Mapping {
+  virtual ~Mapping() = default;
+  virtual Bytes bytes() const = 0;
+};
+
 // A place of named byte objects; paths use '/'. Thread-safe.
 class Storage {
  public:
@@ -82,6 +88,9 @@ class Storage {
       uint32_t depth) = 0;  // up to `depth` in flight; more wait inside submit
   // Fills `into` to the last byte. A file that ends before that is Code::corrupt.
   virtual Status read(const File& file, uint64_t offset, MutableBytes into) = 0;
+
+  // Mapped where that is cheap and safe (a local filesystem); elsewhere read once into memory.
+  virtual Result<std::unique_ptr<Mapping>> map(std::string_view path);
 
   virtual Result<FileInfo> stat(std::string_view path, bool follow = true) = 0;
   // Calls `each` for every name but "." and "..", in no order; stops early when it returns false.

@@ -1,0 +1,153 @@
+// manifest.json: JSON whose last member is the hash of every byte before it:
+//
+//   {…,\n "hash": "32 hex digits"\n}\n
+//
+// The end is compared byte for byte, so that no bit of the file can change unnoticed.
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "packtrain/index.h"
+
+namespace packtrain {
+namespace {
+
+constexpr std::string_view kTailBegin = ",\n \"hash\": \"", kTailEnd = "\"\n}\n";
+constexpr size_t kHashDigits = 32;
+constexpr size_t kTailBytes = kTailBegin.size() + kHashDigits + kTailEnd.size();
+constexpr std::string_view kMagic = "packtrain-dataset";
+
+Json shard_json(const ShardSpec& shard) {
+  Json json = Json::object();
+  json.append("path", shard.path).append("format", shard.format).append("bytes", shard.bytes);
+  json.append("samples", shard.samples);
+  if (shard.mtime_ns != 0) json.append("mtime_ns", shard.mtime_ns);
+  if (!shard.hash.empty()) json.append("hash", shard.hash);
+  return json;
+}
+
+Json pipeline_json(const Pipeline& pipeline) {
+  Json json = Json::array();
+  for (const CodecStep& step : pipeline) {
+    json.push(Json::object().append("codec", step.name).append("parameter", step.parameter));
+  }
+  return json;
+}
+
+Result<CheckKind> parse_check(const std::string& name) {
+  for (CheckKind kind : {CheckKind::none, CheckKind::crc32, CheckKind::crc32c}) {
+    if (name == check_kind_name(kind)) return kind;
+  }
+  return Status(Code::unsupported, "a field has checks of a kind this version does not know: " + name);
+}
+
+}  // namespace
+
+std::string Manifest::encode() {
+  Json json = Json::object();
+  json.append("kind", kMagic).append("version", version).append("form", form).append("samples", samples);
+  Json list = Json::array();
+  for (const SplitSpec& split : splits) {
+    list.push(
+        Json::object().append("name", split.name).append("first", split.first).append("count", split.count));
+  }
+  json.append("splits", std::move(list));
+  list = Json::array();
+  for (const FieldSpec& field : fields) {
+    list.push(Json::object().append("name", field.name).append("check", check_kind_name(field.check)));
+  }
+  json.append("fields", std::move(list));
+  list = Json::array();
+  for (const std::string& name : classes) list.push(name);
+  json.append("classes", std::move(list));
+  list = Json::array();
+  for (const Pipeline& pipeline : pipelines) list.push(pipeline_json(pipeline));
+  json.append("pipelines", std::move(list));
+  list = Json::array();
+  for (const ShardSpec& shard : shards) list.push(shard_json(shard));
+  json.append("shards", std::move(list));
+  list = Json::array();
+  for (const FileSpec& file : files) {
+    list.push(Json::object().append("path", file.path).append("bytes", file.bytes).append("hash", file.hash));
+  }
+  json.append("files", std::move(list));
+  json.append("index_directory_hash", index_directory_hash);
+  if (!source_json.empty()) {
+    auto source = Json::parse(source_json);
+    assert(source.ok());
+    json.append("source", std::move(source).value());
+  }
+  std::string text = json.dump(1);
+  text.resize(text.size() - 2);  // the closing "\n}": it comes after the hash
+  id = xxh128_hex(as_bytes(text));
+  text.append(kTailBegin).append(id).append(kTailEnd);
+  return text;
+}
+
+Result<Manifest> Manifest::decode(std::string_view bytes) {
+  const Status damaged(Code::corrupt, "the manifest is damaged or cut short: its own hash does not match");
+  if (bytes.size() < kTailBytes) return damaged;
+  const std::string_view body = bytes.substr(0, bytes.size() - kTailBytes), tail = bytes.substr(body.size());
+  Manifest manifest;
+  manifest.id = xxh128_hex(as_bytes(body));
+  std::string expected(kTailBegin);
+  expected.append(manifest.id).append(kTailEnd);
+  if (tail != expected) return damaged;
+
+  PACKTRAIN_ASSIGN(json, Json::parse(bytes));
+  if (json["kind"].as_string() != kMagic)
+    return Status(Code::corrupt, "this is not the manifest of a packtrain dataset");
+  manifest.version = static_cast<uint32_t>(json["version"].as_uint());
+  if (manifest.version != 1) {
+    return Status(Code::unsupported, "the dataset has format version " + std::to_string(manifest.version) +
+                                         ", this packtrain reads version 1; use a newer packtrain");
+  }
+  manifest.form = json["form"].as_string();
+  if (manifest.form != "rows" && manifest.form != "general") {
+    return Status(Code::unsupported, "the index has a form this version does not know: " + manifest.form);
+  }
+  manifest.samples = json["samples"].as_uint();
+  uint64_t next = 0;
+  for (const Json& split : json["splits"].items()) {
+    manifest.splits.push_back(
+        {split["name"].as_string(), split["first"].as_uint(), split["count"].as_uint()});
+    if (manifest.splits.back().first != next || manifest.splits.back().count > manifest.samples - next) {
+      return Status(Code::corrupt, "the splits of the manifest do not follow each other");
+    }
+    next += manifest.splits.back().count;
+  }
+  if (next != manifest.samples)
+    return Status(Code::corrupt, "the splits of the manifest do not cover its samples");
+  for (const Json& field : json["fields"].items()) {
+    PACKTRAIN_ASSIGN(check, parse_check(field["check"].as_string()));
+    manifest.fields.push_back({field["name"].as_string(), check});
+  }
+  for (const Json& name : json["classes"].items()) manifest.classes.push_back(name.as_string());
+  for (const Json& steps : json["pipelines"].items()) {
+    Pipeline pipeline;
+    for (const Json& step : steps.items()) {
+      pipeline.push_back({step["codec"].as_string(), static_cast<uint32_t>(step["parameter"].as_uint())});
+    }
+    manifest.pipelines.push_back(std::move(pipeline));
+  }
+  for (const Json& shard : json["shards"].items()) {
+    manifest.shards.push_back({shard["path"].as_string(), shard["format"].as_string(),
+                               shard["bytes"].as_uint(), shard["samples"].as_uint(),
+                               shard["mtime_ns"].as_int(), shard["hash"].as_string()});
+  }
+  for (const Json& file : json["files"].items()) {
+    manifest.files.push_back({file["path"].as_string(), file["bytes"].as_uint(), file["hash"].as_string()});
+  }
+  manifest.index_directory_hash = json["index_directory_hash"].as_string();
+  if (json.has("source")) manifest.source_json = json["source"].dump();
+  return manifest;
+}
+
+uint32_t Manifest::field_id(std::string_view name) const {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name == name) return static_cast<uint32_t>(i);
+  }
+  return UINT32_MAX;
+}
+
+}  // namespace packtrain
