@@ -12,7 +12,9 @@ namespace {
 
 uint8_t byte_at(Bytes data, size_t at) { return static_cast<uint8_t>(data[at]); }
 uint32_t little16(Bytes data, size_t at) { return load_le<uint16_t>(data.data() + at); }
-uint32_t little24(Bytes data, size_t at) { return little16(data, at) | uint32_t{byte_at(data, at + 2)} << 16; }
+uint32_t little24(Bytes data, size_t at) {
+  return little16(data, at) | uint32_t{byte_at(data, at + 2)} << 16;
+}
 uint32_t little32(Bytes data, size_t at) { return load_le<uint32_t>(data.data() + at); }
 uint32_t big32(Bytes data, size_t at) { return __builtin_bswap32(little32(data, at)); }
 bool has_tag(Bytes data, size_t at, const char* tag) {
@@ -29,12 +31,21 @@ std::optional<ImageShape> png_shape(Bytes data) {
   if (data.size() < 26 || !has_tag(data, 12, "IHDR")) return std::nullopt;
   uint32_t channels = 0;
   switch (byte_at(data, 25)) {  // colour type
-    case 0: channels = 1; break;
+    case 0:
+      channels = 1;
+      break;
     case 2:
-    case 3: channels = 3; break;  // a palette has RGB entries
-    case 4: channels = 2; break;
-    case 6: channels = 4; break;
-    default: return std::nullopt;
+    case 3:
+      channels = 3;
+      break;  // a palette has RGB entries
+    case 4:
+      channels = 2;
+      break;
+    case 6:
+      channels = 4;
+      break;
+    default:
+      return std::nullopt;
   }
   return plausible({big32(data, 16), big32(data, 20), channels});
 }
@@ -77,11 +88,16 @@ std::optional<ImageShape> image_shape(Bytes head) {
       const auto header = read_jpeg_header(head);
       return header ? std::optional(header->shape) : std::nullopt;
     }
-    case MediaKind::png: return png_shape(head);
-    case MediaKind::gif: return gif_shape(head);
-    case MediaKind::webp: return webp_shape(head);
-    case MediaKind::bmp: return bmp_shape(head);
-    default: return std::nullopt;
+    case MediaKind::png:
+      return png_shape(head);
+    case MediaKind::gif:
+      return gif_shape(head);
+    case MediaKind::webp:
+      return webp_shape(head);
+    case MediaKind::bmp:
+      return bmp_shape(head);
+    default:
+      return std::nullopt;
   }
 }
 

@@ -1,4 +1,5 @@
-// JPEG through libjpeg-turbo: the only file that knows of it. Thread-safe: each thread keeps a handle of its own.
+// JPEG through libjpeg-turbo: the only file that knows of it. Thread-safe: each thread keeps a handle of its
+// own.
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -39,16 +40,26 @@ tjhandle thread_decompressor() {
 
 int sampling_of(Chroma chroma) {
   switch (chroma) {
-    case Chroma::s420: return TJSAMP_420;
-    case Chroma::s422: return TJSAMP_422;
-    case Chroma::s444: return TJSAMP_444;
-    case Chroma::grey: break;
+    case Chroma::s420:
+      return TJSAMP_420;
+    case Chroma::s422:
+      return TJSAMP_422;
+    case Chroma::s444:
+      return TJSAMP_444;
+    case Chroma::grey:
+      break;
   }
   return TJSAMP_GRAY;
 }
 
-// What libjpeg warned of means that pixels are missing, not merely that a few bytes are odd.
-bool is_cut_short(std::string_view warning) { return warning.find("remature end") != std::string_view::npos; }
+// Oddities that leave every pixel in place: real photo collections hold such files. Told by the message, as
+// the library's code for a warning is also what it gives for an error that came after one.
+bool is_harmless(std::string_view message) {
+  for (const std::string_view oddity : {"extraneous bytes before marker", "unknown JFIF revision number",
+                                        "Unknown Adobe color transform code"})
+    if (message.find(oddity) != std::string_view::npos) return true;
+  return false;
+}
 
 uint8_t times(uint32_t a, uint32_t b) { return static_cast<uint8_t>((a * b + 127) / 255); }
 
@@ -88,7 +99,8 @@ tjscalingfactor choose_scale(uint32_t largest_side, uint32_t least) {
 Result<std::vector<std::byte>> encode_jpeg(const Image& image, int quality, Chroma chroma) {
   const ImageShape& shape = image.shape;
   if (shape.channels != 1 && shape.channels != 3)
-    return Status(Code::invalid, "a JPEG is made from 1 or 3 channels, not " + std::to_string(shape.channels));
+    return Status(Code::invalid,
+                  "a JPEG is made from 1 or 3 channels, not " + std::to_string(shape.channels));
   if (shape.width == 0 || shape.height == 0 || shape.width > kLargestSide || shape.height > kLargestSide)
     return Status(Code::invalid, "a JPEG's sides are between 1 and 65500 pixels");
   if (image.pixels.size() != uint64_t{shape.width} * shape.height * shape.channels)
@@ -138,8 +150,7 @@ Result<Image> decode_jpeg(Bytes encoded, uint32_t largest_side) {
                     static_cast<unsigned long>(encoded.size()), image.pixels.data(), width, 0, height, format,
                     kDecodeFlags) != 0) {
     const std::string reason = tjGetErrorStr2(handle);
-    if (tjGetErrorCode(handle) != TJERR_WARNING || is_cut_short(reason))
-      return Status(Code::corrupt, "cannot decode the JPEG: " + reason);
+    if (!is_harmless(reason)) return Status(Code::corrupt, "cannot decode the JPEG: " + reason);
   }
   if (cmyk) cmyk_to_rgb(image.pixels, header->has_adobe);
   image.shape = {static_cast<uint32_t>(width), static_cast<uint32_t>(height), cmyk ? 3 : full.channels};

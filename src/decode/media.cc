@@ -25,8 +25,10 @@ bool looks_like_bmp(Bytes head) {
     case 56:
     case 64:
     case 108:
-    case 124: return true;
-    default: return false;
+    case 124:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -73,17 +75,28 @@ bool looks_like_json(std::string_view text) {
 
 std::string_view media_kind_name(MediaKind kind) {
   switch (kind) {
-    case MediaKind::jpeg: return "jpeg";
-    case MediaKind::png: return "png";
-    case MediaKind::gif: return "gif";
-    case MediaKind::webp: return "webp";
-    case MediaKind::bmp: return "bmp";
-    case MediaKind::wav: return "wav";
-    case MediaKind::flac: return "flac";
-    case MediaKind::npy: return "npy";
-    case MediaKind::json: return "json";
-    case MediaKind::text: return "text";
-    case MediaKind::unknown: break;
+    case MediaKind::jpeg:
+      return "jpeg";
+    case MediaKind::png:
+      return "png";
+    case MediaKind::gif:
+      return "gif";
+    case MediaKind::webp:
+      return "webp";
+    case MediaKind::bmp:
+      return "bmp";
+    case MediaKind::wav:
+      return "wav";
+    case MediaKind::flac:
+      return "flac";
+    case MediaKind::npy:
+      return "npy";
+    case MediaKind::json:
+      return "json";
+    case MediaKind::text:
+      return "text";
+    case MediaKind::unknown:
+      break;
   }
   return "unknown";
 }
