@@ -1,0 +1,225 @@
+"""The gate behind `./dev test`: stages run one after another, each with its time, and one summary at the end.
+
+A stage's output goes to build/logs/STAGE.log; its end is shown where the stage failed. Runs inside .venv,
+which ./dev sets up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "logs"
+SHOWN_LINES = 80
+COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
+
+
+@dataclass
+class Outcome:
+    """What one stage counted. A stage that broke before it could count has one failure."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        words = f"{self.passed} passed, {self.failed} failed"
+        return f"{words}, {self.skipped} skipped" if self.skipped else words
+
+
+class StageRun:
+    """The commands of one stage, all of whose output is appended to its log."""
+
+    def __init__(self, name: str) -> None:
+        self.reports = LOGS / name
+        self.log = LOGS / f"{name}.log"
+        shutil.rmtree(self.reports, ignore_errors=True)
+        self.reports.mkdir(parents=True)
+        self.log.write_text("")
+
+    def call(self, *command: str | Path, **environment: str) -> int:
+        with self.log.open("a") as log:
+            log.write(f"$ {' '.join(map(str, command))}\n")
+            log.flush()
+            return subprocess.run(
+                [str(word) for word in command],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                check=False,
+            ).returncode
+
+    def counted(self, *command: str | Path, **environment: str) -> Outcome:
+        """Runs a script whose last line of the form `N passed, M failed` is its count."""
+        code = self.call(*command, **environment)
+        counts = COUNTS.findall(self.log.read_text(errors="replace"))
+        if not counts:
+            return Outcome(passed=int(code == 0), failed=int(code != 0))
+        passed, failed, skipped = (int(count or 0) for count in counts[-1])
+        return Outcome(passed, failed + int(code != 0 and failed == 0), skipped)
+
+    def build(self, preset: str) -> bool:
+        return self.call(ROOT / "dev", "build", preset) == 0
+
+
+def count_junit(files: Sequence[Path]) -> Outcome:
+    """Adds up JUnit files as GoogleTest and pytest write them."""
+    total = Outcome()
+    for file in files:
+        for case in ElementTree.parse(file).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                total.failed += 1
+            elif case.find("skipped") is not None or case.get("status") == "notrun":
+                total.skipped += 1
+            else:
+                total.passed += 1
+    return total
+
+
+def cpp_tests(run: StageRun, preset: str) -> Outcome:
+    if not run.build(preset):
+        return Outcome(failed=1)
+    code = run.call(
+        "ctest",
+        "--test-dir",
+        f"build/{preset}",
+        "--output-on-failure",
+        "--no-tests=error",
+        "-j2",
+        GTEST_OUTPUT=f"xml:{run.reports}/",
+        ASAN_OPTIONS="detect_stack_use_after_return=1",
+        UBSAN_OPTIONS="print_stacktrace=1",
+        TSAN_OPTIONS="second_deadlock_stack=1",
+    )
+    outcome = count_junit(sorted(run.reports.glob("*.xml")))
+    # A program that crashed has written no report, yet it failed.
+    return outcome if code == 0 or outcome.failed else outcome + Outcome(failed=1)
+
+
+def python_tests(run: StageRun, *options: str) -> Outcome:
+    if not run.build("dev"):
+        return Outcome(failed=1)
+    report = run.reports / "pytest.xml"
+    code = run.call(
+        sys.executable,
+        "-m",
+        "pytest",
+        f"--junitxml={report}",
+        *options,
+        PYTHONPATH=str(ROOT / "build/dev/python"),
+        PACKTRAIN_COMMAND=str(ROOT / "build/dev/tools/packtrain"),
+    )
+    outcome = count_junit([report]) if report.exists() else Outcome()
+    return outcome if code == 0 or outcome.failed else outcome + Outcome(failed=1)
+
+
+def checks(run: StageRun) -> Outcome:
+    if not run.build("dev"):
+        return Outcome(failed=1)
+    return run.counted(sys.executable, "scripts/check.py")
+
+
+def documentation(run: StageRun) -> Outcome:
+    if not run.build("dev"):
+        return Outcome(failed=1)
+    return run.counted(
+        sys.executable,
+        "scripts/run_doc_blocks.py",
+        PATH=f"{ROOT / 'build/dev/tools'}:{os.environ['PATH']}",
+        PYTHONPATH=str(ROOT / "build/dev/python"),
+    )
+
+
+def small_soak(run: StageRun) -> Outcome:
+    if not run.build("dev"):
+        return Outcome(failed=1)
+    return run.counted(sys.executable, "scripts/soak.py", "--small")
+
+
+def demo(run: StageRun) -> Outcome:
+    return run.counted(ROOT / "dev", "demo")
+
+
+def pip_install(run: StageRun) -> Outcome:
+    return run.counted("bash", "scripts/try_install.sh")
+
+
+@dataclass
+class Stage:
+    name: str
+    what: str
+    run: Callable[[StageRun], Outcome]
+    quick: Callable[[StageRun], Outcome] | None = None  # what --quick runs of it
+
+
+STAGES = [
+    Stage("unit", "C++ tests", lambda run: cpp_tests(run, "dev"), lambda run: cpp_tests(run, "dev")),
+    Stage("python", "Python tests", python_tests, lambda run: python_tests(run, "-m", "not slow")),
+    Stage("check", "format, lint, types, includes", checks),
+    Stage("docs", "code blocks of README and docs", documentation),
+    Stage("demo", "the demo", demo),
+    Stage("asan", "C++ tests with AddressSanitizer and UBSan", lambda run: cpp_tests(run, "asan")),
+    Stage("tsan", "C++ tests with ThreadSanitizer", lambda run: cpp_tests(run, "tsan")),
+    Stage("minimal", "C++ tests without any optional library", lambda run: cpp_tests(run, "minimal")),
+    Stage("pip", "pip install . into a fresh environment", pip_install),
+    Stage("soak", "small counts of kills, flips and fuzzing", small_soak),
+]
+
+
+def show_log(log: Path) -> None:
+    lines = log.read_text(errors="replace").splitlines()
+    print(f"    the last lines of {log.relative_to(ROOT)}:")
+    for line in lines[-SHOWN_LINES:]:
+        print(f"    | {line}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev test", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the inner loop: one build, no slow tests")
+    parser.add_argument("--only", nargs="+", metavar="STAGE", choices=[s.name for s in STAGES])
+    parser.add_argument("--list", action="store_true", help="name the stages and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for stage in STAGES:
+            print(f"{stage.name:8} {stage.what}")
+        return 0
+
+    total = Outcome()
+    broken: list[str] = []
+    started = time.monotonic()
+    for stage in STAGES:
+        work = stage.quick if arguments.quick else stage.run
+        if work is None or (arguments.only and stage.name not in arguments.only):
+            continue
+        begun = time.monotonic()
+        print(f"{stage.name:8} {stage.what} …", flush=True)
+        run = StageRun(stage.name)
+        outcome = work(run)
+        total += outcome
+        print(f"{'':8} {outcome}  ({time.monotonic() - begun:.0f} s)", flush=True)
+        if outcome.failed:
+            broken.append(stage.name)
+            show_log(run.log)
+    minutes, seconds = divmod(int(time.monotonic() - started), 60)
+    if broken:
+        print(f"failed: {', '.join(broken)}; again with ./dev test --only {' '.join(broken)}")
+    print(f"{total} in {minutes} min {seconds} s")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
