@@ -1,0 +1,375 @@
+#include <algorithm>
+#include <numeric>
+
+#include "base/hash.h"
+#include "index/npz.h"
+#include "index/rows.h"
+#include "packtrain/index.h"
+
+namespace packtrain {
+namespace {
+
+// A field of a sample as the formats report it: a plain stretch, or slices of blocks.
+struct CellRecord {
+  uint64_t offset = 0, length = 0;  // plain: in the shard; sliced: first slice and their number
+  uint32_t shard = 0, check = 0;
+  uint32_t field = 0;
+  CheckKind kind = CheckKind::none;
+  bool sliced = false;
+};
+
+}  // namespace
+
+struct IndexBuilder::State {
+  std::vector<ShardSpec> shards;
+  std::vector<std::vector<uint32_t>> block_checks;  // per shard
+  std::vector<Pipeline> pipelines{Pipeline{}};
+  std::vector<SplitSpec> splits;
+  std::vector<std::string> fields;  // in the order of first use
+  std::vector<std::string> classes;
+
+  std::vector<uint64_t> first_cell;  // per sample
+  std::vector<CellRecord> cells;
+  std::vector<int64_t> labels;
+  std::vector<uint32_t> widths, heights;  // empty until the first image size
+  std::vector<Slice> slices;
+  std::vector<Block> blocks;
+
+  std::vector<uint64_t> key_end, path_end;
+  std::string keys, paths;
+  Status bad;               // of the sample being built
+  uint32_t last_field = 0;  // a guess for the next look-up
+
+  uint32_t field_id(std::string_view name) {
+    // Samples mostly have the same fields in the same order, so the next one is the best guess.
+    const auto count = static_cast<uint32_t>(fields.size());
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t id = (last_field + 1 + i) % count;
+      if (fields[id] == name) return last_field = id;
+    }
+    fields.emplace_back(name);
+    return last_field = count;
+  }
+  void begin_cell(CellRecord& cell, std::string_view name, std::string_view path) {
+    cell.field = field_id(name);
+    for (uint64_t i = first_cell.back(); i < cells.size(); ++i) {
+      if (cells[i].field == cell.field) {
+        bad = Status(Code::corrupt, "the field '" + std::string(name) + "' comes twice in one sample");
+      }
+    }
+    cells.push_back(cell);
+    paths.append(path);
+    path_end.push_back(paths.size());
+  }
+  bool fits_rows() const;
+};
+
+IndexBuilder::IndexBuilder() : state_(std::make_unique<State>()) {}
+IndexBuilder::~IndexBuilder() = default;
+IndexBuilder::IndexBuilder(IndexBuilder&&) noexcept = default;
+IndexBuilder& IndexBuilder::operator=(IndexBuilder&&) noexcept = default;
+
+uint32_t IndexBuilder::add_shard(ShardSpec shard) {
+  shard.samples = 0;
+  state_->shards.push_back(std::move(shard));
+  state_->block_checks.emplace_back();
+  return static_cast<uint32_t>(state_->shards.size() - 1);
+}
+
+uint16_t IndexBuilder::add_pipeline(const Pipeline& pipeline) {
+  auto& all = state_->pipelines;
+  const auto found = std::find(all.begin(), all.end(), pipeline);
+  if (found != all.end()) return static_cast<uint16_t>(found - all.begin());
+  all.push_back(pipeline);
+  return static_cast<uint16_t>(all.size() - 1);
+}
+
+uint64_t IndexBuilder::add_block(const Block& block) {
+  state_->blocks.push_back(block);
+  return state_->blocks.size() - 1;
+}
+
+void IndexBuilder::begin_split(std::string_view name) {
+  if (!state_->splits.empty() && state_->splits.back().name == name) return;
+  state_->splits.push_back({std::string(name), state_->labels.size(), 0});
+}
+
+void IndexBuilder::begin_sample(std::string_view key) {
+  State& state = *state_;
+  state.bad = {};
+  state.first_cell.push_back(state.cells.size());
+  state.labels.push_back(kNoLabel);
+  state.keys.append(key);
+  state.key_end.push_back(state.keys.size());
+}
+
+void IndexBuilder::add_field(std::string_view name, uint32_t shard, uint64_t offset, uint64_t length,
+                             CheckKind kind, uint32_t check, std::string_view path) {
+  CellRecord cell{offset, length, shard, check, 0, kind, false};
+  state_->begin_cell(cell, name, path);
+}
+
+void IndexBuilder::add_field(std::string_view name, std::span<const Slice> slices, std::string_view path) {
+  CellRecord cell{state_->slices.size(), slices.size(), 0, 0, 0, CheckKind::none, true};
+  state_->slices.insert(state_->slices.end(), slices.begin(), slices.end());
+  state_->begin_cell(cell, name, path);
+}
+
+void IndexBuilder::set_label(int64_t label) { state_->labels.back() = label; }
+
+void IndexBuilder::set_image_size(uint32_t width, uint32_t height) {
+  State& state = *state_;
+  state.widths.resize(state.labels.size());
+  state.heights.resize(state.labels.size());
+  state.widths.back() = width;
+  state.heights.back() = height;
+}
+
+Status IndexBuilder::end_sample() {
+  State& state = *state_;
+  if (!state.bad.ok()) {
+    const uint64_t start = state.key_end.size() > 1 ? state.key_end[state.key_end.size() - 2] : 0;
+    return state.bad.at("sample " + state.keys.substr(start));
+  }
+  if (state.first_cell.back() < state.cells.size()) {
+    const CellRecord& cell = state.cells[state.first_cell.back()];
+    const uint32_t shard = !cell.sliced      ? cell.shard
+                           : cell.length > 0 ? state.blocks[state.slices[cell.offset].block].shard
+                                             : 0;
+    if (shard < state.shards.size()) ++state.shards[shard].samples;
+  }
+  return {};
+}
+
+void IndexBuilder::set_classes(std::vector<std::string> classes) { state_->classes = std::move(classes); }
+
+void IndexBuilder::set_block_checks(uint32_t shard, std::vector<uint32_t> checks) {
+  state_->shards[shard].hash = xxh128_hex(std::as_bytes(std::span(checks)));
+  state_->block_checks[shard] = std::move(checks);
+}
+
+uint64_t IndexBuilder::samples() const { return state_->labels.size(); }
+
+bool IndexBuilder::has_field(std::string_view name) const {
+  for (uint64_t i = state_->first_cell.back(); i < state_->cells.size(); ++i) {
+    if (state_->fields[state_->cells[i].field] == name) return true;
+  }
+  return false;
+}
+
+// Rows are for samples that one read brings: one plain stretch, not much longer than its fields together.
+bool IndexBuilder::State::fits_rows() const {
+  if (fields.size() > rows::kMostFields) return false;
+  // Rows hold a slot for every field of every sample; where most are empty, the general form is smaller.
+  if (labels.size() * fields.size() > 4 * cells.size() + 1024) return false;
+  std::vector<CheckKind> kinds(fields.size());
+  std::vector<bool> seen(fields.size());
+  for (size_t sample = 0; sample < labels.size(); ++sample) {
+    const uint64_t end_cell = sample + 1 < labels.size() ? first_cell[sample + 1] : cells.size();
+    uint64_t begin = UINT64_MAX, end = 0, together = 0;
+    for (uint64_t i = first_cell[sample]; i < end_cell; ++i) {
+      const CellRecord& cell = cells[i];
+      if (cell.sliced || cell.shard != cells[first_cell[sample]].shard) return false;
+      if (seen[cell.field] && kinds[cell.field] != cell.kind) return false;
+      seen[cell.field] = true;
+      kinds[cell.field] = cell.kind;
+      begin = std::min(begin, cell.offset);
+      end = std::max(end, cell.offset + cell.length);
+      together += cell.length;
+    }
+    if (begin == UINT64_MAX) continue;
+    if (end - begin >= rows::kAbsent) return false;
+    if (end - begin > together + together / 4 + rows::kMostSlack) return false;
+  }
+  return true;
+}
+
+IndexBuilder::Finished IndexBuilder::finish() {
+  State& state = *state_;
+  const uint64_t samples = state.labels.size();
+  Finished finished;
+  Manifest& manifest = finished.manifest;
+  manifest.samples = samples;
+  manifest.classes = std::move(state.classes);
+  manifest.pipelines = std::move(state.pipelines);
+  if (state.splits.empty()) state.splits.push_back({"all", 0, 0});
+  for (size_t i = 0; i < state.splits.size(); ++i) {
+    const uint64_t end = i + 1 < state.splits.size() ? state.splits[i + 1].first : samples;
+    state.splits[i].count = end - state.splits[i].first;
+  }
+  manifest.splits = std::move(state.splits);
+
+  // Fields by name, so that the index does not depend on which sample came first.
+  std::vector<uint32_t> by_name(state.fields.size()), position(state.fields.size());
+  std::iota(by_name.begin(), by_name.end(), 0);
+  std::sort(by_name.begin(), by_name.end(),
+            [&](uint32_t a, uint32_t b) { return state.fields[a] < state.fields[b]; });
+  for (uint32_t i = 0; i < by_name.size(); ++i) {
+    position[by_name[i]] = i;
+    manifest.fields.push_back({state.fields[by_name[i]], CheckKind::none});
+  }
+  const bool rows_fit = state.fits_rows();
+  for (CellRecord& cell : state.cells) {
+    cell.field = position[cell.field];
+    if (rows_fit) manifest.fields[cell.field].check = cell.kind;
+  }
+  const auto end_cell = [&](uint64_t sample) {
+    return sample + 1 < samples ? state.first_cell[sample + 1] : uint64_t{state.cells.size()};
+  };
+
+  NpzWriter index, names;
+  index.add("label", state.labels);
+  if (!state.widths.empty()) {
+    state.widths.resize(samples);
+    state.heights.resize(samples);
+    index.add("width", state.widths);
+    index.add("height", state.heights);
+  }
+  std::vector<uint32_t> block_checks;
+  for (const auto& checks : state.block_checks)
+    block_checks.insert(block_checks.end(), checks.begin(), checks.end());
+  index.add("block_check", block_checks);
+
+  std::vector<uint64_t> path_end;
+  std::string paths;
+  const auto copy_path = [&](uint64_t cell) {
+    const uint64_t start = cell > 0 ? state.path_end[cell - 1] : 0;
+    paths.append(state.paths, start, state.path_end[cell] - start);
+  };
+
+  if (rows_fit) {
+    manifest.form = "rows";
+    std::vector<uint64_t> offset(samples);
+    std::vector<uint32_t> length(samples), shard(samples);
+    const size_t fields = manifest.fields.size();
+    std::vector<uint64_t> cell_of(samples * fields, UINT64_MAX);
+    for (uint64_t sample = 0; sample < samples; ++sample) {
+      uint64_t begin = UINT64_MAX, end = 0;
+      for (uint64_t i = state.first_cell[sample]; i < end_cell(sample); ++i) {
+        const CellRecord& cell = state.cells[i];
+        cell_of[sample * fields + cell.field] = i;
+        begin = std::min(begin, cell.offset);
+        end = std::max(end, cell.offset + cell.length);
+        shard[sample] = cell.shard;
+      }
+      if (begin == UINT64_MAX) continue;
+      offset[sample] = begin;
+      length[sample] = static_cast<uint32_t>(end - begin);
+    }
+    index.add("offset", offset);
+    index.add("length", length);
+    index.add("shard", shard);
+    for (size_t field = 0; field < fields; ++field) {
+      std::vector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
+      for (uint64_t sample = 0; sample < samples; ++sample) {
+        const uint64_t i = cell_of[sample * fields + field];
+        if (i == UINT64_MAX) continue;
+        const CellRecord& cell = state.cells[i];
+        start[sample] = static_cast<uint32_t>(cell.offset - offset[sample]);
+        bytes[sample] = static_cast<uint32_t>(cell.length);
+        check[sample] = cell.check;
+      }
+      index.add(rows::field_column(field, "offset"), start);
+      index.add(rows::field_column(field, "length"), bytes);
+      if (manifest.fields[field].check != CheckKind::none)
+        index.add(rows::field_column(field, "check"), check);
+    }
+    path_end.reserve(cell_of.size());
+    for (uint64_t i : cell_of) {
+      if (i != UINT64_MAX) copy_path(i);
+      path_end.push_back(paths.size());
+    }
+  } else {
+    manifest.form = "general";
+    std::vector<uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
+    std::vector<uint32_t> cell_field;
+    std::vector<uint64_t> in_order;
+    for (uint64_t sample = 0; sample < samples; ++sample) {
+      sample_cell.push_back(cell_field.size());
+      in_order.resize(end_cell(sample) - state.first_cell[sample]);
+      std::iota(in_order.begin(), in_order.end(), state.first_cell[sample]);
+      std::sort(in_order.begin(), in_order.end(),
+                [&](uint64_t a, uint64_t b) { return state.cells[a].field < state.cells[b].field; });
+      for (uint64_t i : in_order) {
+        const CellRecord& cell = state.cells[i];
+        cell_field.push_back(cell.field);
+        cell_slice.push_back(slice_block.size());
+        copy_path(i);
+        path_end.push_back(paths.size());
+        if (cell.sliced) {
+          for (uint64_t s = cell.offset; s < cell.offset + cell.length; ++s) {
+            slice_block.push_back(state.slices[s].block);
+            slice_start.push_back(state.slices[s].start);
+            slice_length.push_back(state.slices[s].length);
+          }
+        } else {
+          Block block{.shard = cell.shard,
+                      .check_kind = cell.kind,
+                      .offset = cell.offset,
+                      .stored = cell.length,
+                      .raw = cell.length,
+                      .check = cell.check};
+          slice_block.push_back(add_block(block));
+          slice_start.push_back(0);
+          slice_length.push_back(cell.length);
+        }
+      }
+    }
+    sample_cell.push_back(cell_field.size());
+    cell_slice.push_back(slice_block.size());
+    index.add("sample.cell", sample_cell);
+    index.add("cell.field", cell_field);
+    index.add("cell.slice", cell_slice);
+    index.add("slice.block", slice_block);
+    index.add("slice.start", slice_start);
+    index.add("slice.length", slice_length);
+
+    const size_t count = state.blocks.size();
+    std::vector<uint32_t> shard(count), check(count);
+    std::vector<uint16_t> pipeline(count), flags(count);
+    std::vector<uint64_t> offset(count), stored(count), raw(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Block& block = state.blocks[i];
+      shard[i] = block.shard;
+      check[i] = block.check;
+      pipeline[i] = block.pipeline;
+      flags[i] =
+          static_cast<uint16_t>(static_cast<unsigned>(block.check_kind) | (block.hole ? rows::kHoleFlag : 0));
+      offset[i] = block.offset;
+      stored[i] = block.stored;
+      raw[i] = block.raw;
+    }
+    index.add("block.shard", shard);
+    index.add("block.pipeline", pipeline);
+    index.add("block.flags", flags);
+    index.add("block.offset", offset);
+    index.add("block.stored", stored);
+    index.add("block.raw", raw);
+    index.add("block.check", check);
+  }
+  manifest.shards = std::move(state.shards);
+
+  names.add("key.end", state.key_end);
+  names.add("key.bytes", state.keys);
+  names.add("path.end", path_end);
+  names.add("path.bytes", paths);
+  std::vector<std::pair<uint64_t, uint64_t>> lookup(samples);
+  for (uint64_t sample = 0; sample < samples; ++sample) {
+    const uint64_t start = sample > 0 ? state.key_end[sample - 1] : 0;
+    lookup[sample] = {
+        xxh64(as_bytes(std::string_view(state.keys).substr(start, state.key_end[sample] - start))), sample};
+  }
+  std::sort(lookup.begin(), lookup.end());
+  std::vector<uint64_t> hash(samples), hash_sample(samples);
+  for (uint64_t i = 0; i < samples; ++i) std::tie(hash[i], hash_sample[i]) = lookup[i];
+  names.add("lookup.hash", hash);
+  names.add("lookup.sample", hash_sample);
+
+  finished.index_npz = index.finish();
+  finished.names_npz = names.finish();
+  manifest.index_directory_hash = npz_directory_hash(as_bytes(finished.index_npz)).value();
+  state_ = std::make_unique<State>();
+  return finished;
+}
+
+}  // namespace packtrain

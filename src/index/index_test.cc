@@ -1,0 +1,280 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "base/hash.h"
+#include "index/npz.h"
+#include "packtrain/index.h"
+
+namespace packtrain {
+namespace {
+
+// A folder of its own for each test, gone afterwards.
+class IndexTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "packtrain-index-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void put(const std::string& name, std::string_view text) {
+    WriteOptions options;
+    options.replace = true;
+    options.durable = false;
+    ASSERT_TRUE(write_whole(posix_storage(), folder_ + "/" + name, as_bytes(text), options).ok());
+  }
+  void publish(IndexBuilder::Finished finished) {
+    finished.manifest.files = {
+        {"index.npz", finished.index_npz.size(), xxh128_hex(as_bytes(finished.index_npz))},
+        {"names.npz", finished.names_npz.size(), xxh128_hex(as_bytes(finished.names_npz))}};
+    put("index.npz", finished.index_npz);
+    put("names.npz", finished.names_npz);
+    put("manifest.json", finished.manifest.encode());
+  }
+  Result<std::shared_ptr<Dataset>> open() { return Dataset::open(posix_storage(), folder_); }
+
+  std::string folder_;
+};
+
+constexpr std::string_view kShard = "0123456789abcdefghij";
+
+// Three samples of two fields, the second one without "txt".
+IndexBuilder three_samples() {
+  IndexBuilder builder;
+  const uint32_t shard = builder.add_shard({.path = "a.tar", .format = "webdataset", .bytes = kShard.size()});
+  const auto add = [&](std::string_view name, uint64_t offset, uint64_t length) {
+    builder.add_field(name, shard, offset, length, CheckKind::crc32c,
+                      crc32c(as_bytes(kShard.substr(offset, length))), "was/" + std::string(name));
+  };
+  builder.begin_split("train");
+  builder.begin_sample("one");
+  add("txt", 0, 3);
+  add("cls", 3, 1);
+  builder.set_label(3);
+  EXPECT_TRUE(builder.end_sample().ok());
+  builder.begin_sample("two");
+  add("cls", 4, 0);
+  EXPECT_TRUE(builder.end_sample().ok());
+  builder.begin_split("val");
+  builder.begin_sample("three");
+  add("cls", 5, 5);
+  add("txt", 12, 8);
+  builder.set_image_size(640, 480);
+  EXPECT_TRUE(builder.end_sample().ok());
+  builder.set_block_checks(shard, {crc32c(as_bytes(kShard))});
+  builder.set_classes({"a", "b", "c", "d"});
+  return builder;
+}
+
+TEST_F(IndexTest, RowsGiveBackEverySampleInOneRead) {
+  put("a.tar", kShard);
+  publish(three_samples().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().form, "rows");
+  EXPECT_EQ((*dataset)->samples(), 3u);
+  EXPECT_EQ((*dataset)->label(0), 3);
+  EXPECT_EQ((*dataset)->label(1), kNoLabel);
+  EXPECT_EQ((*dataset)->manifest().splits[1].name, "val");
+  EXPECT_EQ((*dataset)->manifest().splits[1].first, 2u);
+  EXPECT_EQ((*dataset)->image_size(2), (std::pair<uint32_t, uint32_t>(640, 480)));
+  EXPECT_EQ((*dataset)->image_size(0), (std::pair<uint32_t, uint32_t>(0, 0)));
+
+  SampleBytes bytes;
+  ASSERT_TRUE((*dataset)->read(2, bytes).ok());
+  ASSERT_EQ(bytes.fields.size(), 2u);
+  EXPECT_EQ((*dataset)->manifest().fields[bytes.fields[0].field].name, "cls");
+  EXPECT_EQ(as_text(bytes.fields[0].bytes), "56789");
+  EXPECT_EQ(as_text(bytes.fields[1].bytes), "cdefghij");
+  ASSERT_TRUE((*dataset)->read(1, bytes).ok());
+  ASSERT_EQ(bytes.fields.size(), 1u);
+  EXPECT_EQ(bytes.fields[0].bytes.size(), 0u);
+  std::vector<std::byte> out;
+  EXPECT_EQ((*dataset)->read(1, 1, out).code(), Code::not_found);
+  EXPECT_EQ((*dataset)->read(3, 0, out).code(), Code::not_found);
+}
+
+TEST_F(IndexTest, KeysAndPathsAreFoundBothWays) {
+  put("a.tar", kShard);
+  publish(three_samples().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok());
+  EXPECT_EQ(*(*dataset)->key(1), "two");
+  EXPECT_EQ(*(*dataset)->find("three"), 2u);
+  EXPECT_EQ((*dataset)->find("four").status().code(), Code::not_found);
+  EXPECT_EQ(*(*dataset)->path(0, 1), "was/txt");
+  EXPECT_EQ(*(*dataset)->path(1, 1), "");
+}
+
+TEST_F(IndexTest, ManyReadsArriveInTheOrderAsked) {
+  put("a.tar", kShard);
+  publish(three_samples().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok());
+  const std::vector<uint64_t> ids = {2, 0, 1, 1, 9, 2};
+  std::vector<std::string> got;
+  ASSERT_TRUE((*dataset)
+                  ->read_many(ids, true,
+                              [&](size_t position, const Status& status, const SampleBytes& bytes) {
+                                EXPECT_EQ(position, got.size());
+                                got.push_back(status.ok() ? std::string(as_text(bytes.fields[0].bytes))
+                                                          : std::string(code_name(status.code())));
+                                return true;
+                              })
+                  .ok());
+  EXPECT_EQ(got, (std::vector<std::string>{"56789", "3", "", "", "not_found", "56789"}));
+}
+
+TEST_F(IndexTest, ChangedPayloadIsNoticed) {
+  std::string shard(kShard);
+  shard[6] ^= 1;
+  put("a.tar", shard);
+  publish(three_samples().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok());
+  SampleBytes bytes;
+  const Status status = (*dataset)->read(2, bytes);
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("a.tar @ 5"), std::string::npos) << status.text();
+  EXPECT_TRUE((*dataset)->read(2, bytes, false).ok());
+}
+
+TEST_F(IndexTest, ShardOfAnotherSizeIsRefused) {
+  put("a.tar", std::string(kShard) + "x");
+  publish(three_samples().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok());
+  SampleBytes bytes;
+  EXPECT_EQ((*dataset)->read(0, bytes).code(), Code::corrupt);
+}
+
+TEST_F(IndexTest, IndexOfAnotherDatasetIsRefused) {
+  put("a.tar", kShard);
+  publish(three_samples().finish());
+  IndexBuilder other = three_samples();
+  other.set_label(7);
+  put("index.npz", other.finish().index_npz);
+  auto dataset = open();
+  ASSERT_FALSE(dataset.ok());
+  EXPECT_EQ(dataset.status().code(), Code::corrupt);
+  EXPECT_NE(dataset.status().text().find("does not belong"), std::string::npos);
+}
+
+TEST_F(IndexTest, EveryFlippedBitOfTheManifestIsNoticed) {
+  std::string text = three_samples().finish().manifest.encode();
+  ASSERT_TRUE(Manifest::decode(text).ok());
+  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+    EXPECT_FALSE(Manifest::decode(text).ok()) << bit;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+  }
+  for (size_t cut = 0; cut < text.size(); ++cut)
+    EXPECT_FALSE(Manifest::decode(std::string_view(text).substr(0, cut)).ok());
+}
+
+TEST_F(IndexTest, ManifestOfANewerVersionIsRefusedWithAdvice) {
+  Manifest manifest = three_samples().finish().manifest;
+  manifest.version = 2;
+  const auto decoded = Manifest::decode(manifest.encode());
+  EXPECT_EQ(decoded.status().code(), Code::unsupported);
+}
+
+TEST_F(IndexTest, GeneralFormHoldsSharedCompressedBlocksAndSeveralFiles) {
+  const std::string text = "one shared block for many samples";
+  const auto stored = encode({{"deflate", 0}}, as_bytes(text));
+  if (stored.status().code() == Code::unsupported) GTEST_SKIP() << stored.status().message();
+  ASSERT_TRUE(stored.ok());
+  put("a.bin", as_text(*stored));
+  put("b.bin", "plain");
+  IndexBuilder builder;
+  const uint32_t a = builder.add_shard({.path = "a.bin", .format = "test", .bytes = stored->size()});
+  const uint32_t b = builder.add_shard({.path = "b.bin", .format = "test", .bytes = 5});
+  const uint64_t block = builder.add_block({.shard = a,
+                                            .pipeline = builder.add_pipeline({{"deflate", 0}}),
+                                            .check_kind = CheckKind::crc32,
+                                            .stored = stored->size(),
+                                            .raw = text.size(),
+                                            .check = crc32(as_bytes(text))});
+  for (uint64_t i = 0; i < text.size() - 1; ++i) {
+    builder.begin_sample("s" + std::to_string(i));
+    const Slice slices[] = {{block, i, 1}, {block, i + 1, 1}};
+    builder.add_field("two", slices, "");
+    builder.add_field("plain", b, 0, 5, CheckKind::none, 0, "b");
+    ASSERT_TRUE(builder.end_sample().ok());
+  }
+  publish(builder.finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().form, "general");
+  SampleBytes bytes;
+  for (uint64_t i = 0; i < text.size() - 1; ++i) {
+    ASSERT_TRUE((*dataset)->read(i, bytes).ok());
+    ASSERT_EQ(bytes.fields.size(), 2u);
+    EXPECT_EQ(as_text(bytes.fields[0].bytes), "plain");
+    EXPECT_EQ(as_text(bytes.fields[1].bytes), text.substr(i, 2));
+  }
+  EXPECT_EQ(*(*dataset)->path(3, 0), "b");
+}
+
+TEST_F(IndexTest, FieldNamedTwiceIsCorrupt) {
+  IndexBuilder builder;
+  builder.add_shard({.path = "a", .bytes = 10});
+  builder.begin_sample("k");
+  builder.add_field("jpg", 0, 0, 1, CheckKind::none, 0, "");
+  builder.add_field("jpg", 0, 1, 1, CheckKind::none, 0, "");
+  const Status status = builder.end_sample();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("jpg"), std::string::npos);
+}
+
+TEST_F(IndexTest, EmptyDatasetOpens) {
+  publish(IndexBuilder().finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->samples(), 0u);
+  EXPECT_EQ((*dataset)->find("x").status().code(), Code::not_found);
+}
+
+TEST(NpzTest, ColumnsStandAtMultiplesOf64AndChecksFindEveryFlip) {
+  NpzWriter writer;
+  writer.add("a", std::vector<uint64_t>{1, 2, 3});
+  writer.add("b", std::string_view("bytes"));
+  writer.add("empty", std::vector<uint32_t>{});
+  std::string file = writer.finish();
+  auto columns = read_npz(as_bytes(file));
+  ASSERT_TRUE(columns.ok());
+  ASSERT_EQ(columns->size(), 3u);
+  for (const Column& column : *columns) {
+    EXPECT_EQ(static_cast<size_t>(column.data.data() - as_bytes(file).data()) % 64, 0u) << column.name;
+  }
+  EXPECT_EQ((*column_values<uint64_t>(*columns, "a", 3))[2], 3u);
+  EXPECT_FALSE(column_values<uint32_t>(*columns, "a", 3).ok());
+  EXPECT_FALSE(column_values<uint64_t>(*columns, "a", 4).ok());
+  EXPECT_TRUE(damaged_columns(as_bytes(file), *columns).empty());
+  file[(*columns)[0].member_offset + 130] ^= 4;
+  EXPECT_EQ(damaged_columns(as_bytes(file), *columns), std::vector<std::string>{"a"});
+}
+
+TEST(NpzTest, NoTruncationAndNoFlipCrashesTheReader) {
+  NpzWriter writer;
+  writer.add("a", std::vector<uint64_t>{1, 2, 3});
+  writer.add("b", std::string_view("bytes"));
+  const std::string file = writer.finish();
+  for (size_t cut = 0; cut < file.size(); ++cut) {
+    const std::string part = file.substr(0, cut);
+    EXPECT_FALSE(read_npz(as_bytes(part)).ok());
+  }
+  for (size_t bit = 0; bit < file.size() * 8; ++bit) {
+    std::string flipped = file;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    const auto columns = read_npz(as_bytes(flipped));
+    if (columns.ok()) damaged_columns(as_bytes(flipped), *columns);
+  }
+}
+
+}  // namespace
+}  // namespace packtrain
