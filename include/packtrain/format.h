@@ -26,6 +26,12 @@ struct IndexOptions {
   bool recover = false;
   std::vector<Damage>* damage = nullptr;  // filled when recover
   Progress progress;
+  std::string_view shard_path;  // what the index calls the container; empty: the path it is read from
+  // Where no member carries a label, class folders give them. Null: each container numbers its own.
+  // Otherwise they are numbered by this list, so that several containers agree; empty: no such labels.
+  const std::vector<std::string>* classes = nullptr;
+  // If given, becomes the names of the container's class folders, sorted; empty if it is no class tree.
+  std::vector<std::string>* class_folders = nullptr;
 };
 
 // A member of a container in the making: a name, its bytes' number, and where it will lie.

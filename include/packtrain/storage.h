@@ -59,6 +59,10 @@ struct Reads {
 struct Writer {
   virtual ~Writer() = default;
   virtual Status write_at(uint64_t offset, Bytes data) = 0;
+  // Changes the size given at creation, for what learns it late; no write may be running.
+  virtual Status resize(uint64_t) {
+    return Status(Code::unsupported, "this storage cannot change the size of an object being written");
+  }
   virtual Status commit() = 0;  // afterwards durable and visible, or neither
   virtual void discard() = 0;   // removes the part
 };

@@ -1,1 +1,82 @@
+// The table of formats. A new format is one file and one line here.
 #include "packtrain/format.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/words.h"
+#include "format/table.h"
+
+namespace packtrain {
+namespace {
+
+constexpr std::array<const Format*, 2> kFormats = {&kTar, &kZip};
+
+// What the first bytes of a file say about formats that packtrain does not read in place.
+struct Stranger {
+  std::string_view magic;
+  std::string_view what;
+};
+constexpr Stranger kStrangers[] = {
+    {"\x1f\x8b", "compressed by gzip, so its members cannot be read one by one"},
+    {"\x28\xb5\x2f\xfd", "compressed by zstd, so its members cannot be read one by one"},
+    {"\xfd"
+     "7zXZ",
+     "compressed by xz, so its members cannot be read one by one"},
+    {"BZh", "compressed by bzip2, so its members cannot be read one by one"},
+};
+
+}  // namespace
+
+std::span<const Format* const> formats() { return kFormats; }
+
+const Format* find_format(std::string_view name) {
+  for (const Format* format : kFormats) {
+    if (format->name == name) return format;
+  }
+  return nullptr;
+}
+
+Result<const Format*> recognise_format(Storage& storage, std::string_view path) {
+  auto info = storage.stat(path);
+  if (!info.ok()) return info.status();
+  for (const Format* format : kFormats) {
+    if (format->recognise(storage, path)) return format;
+  }
+  if (info->kind == FileKind::file) {
+    PACKTRAIN_ASSIGN(file, storage.open(path));
+    std::byte head[8] = {};
+    auto bytes = static_cast<size_t>(std::min<uint64_t>(sizeof head, file->size()));
+    PACKTRAIN_TRY(storage.read(*file, 0, std::span(head).first(bytes)));
+    for (const Stranger& stranger : kStrangers) {
+      if (!as_text(std::span(head).first(bytes)).starts_with(stranger.magic)) continue;
+      std::string name(path);
+      return Status(Code::unsupported,
+                    "is " + std::string(stranger.what) + "; pack it: packtrain pack " + name + " OUT")
+          .at(name);
+    }
+    // Its first bytes are damaged, or it is empty: the format its name promises will say what is wrong.
+    for (const Format* format : kFormats) {
+      if (path.ends_with(format->suffix)) return format;
+    }
+  }
+  std::string known;
+  for (const Format* format : kFormats) {
+    known.append(known.empty() ? "" : ", ").append(format->name);
+  }
+  return Status(Code::unsupported, "is no container that packtrain knows (" + known +
+                                       "); to make one of a folder or a list: packtrain pack SOURCE OUT")
+      .at(path);
+}
+
+ShardSpec shard_spec(const Format& format, std::string_view path, const File& file,
+                     const IndexOptions& options) {
+  ShardSpec shard;
+  shard.path = options.shard_path.empty() ? path : options.shard_path;
+  shard.format = format.name;
+  shard.bytes = file.size();
+  shard.mtime_ns = file.info().mtime_ns;
+  return shard;
+}
+
+}  // namespace packtrain

@@ -24,8 +24,8 @@ constexpr uint64_t kAllocateFrom = uint64_t{1} << 20;
 // fsync.
 constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
 
-// A file under its temporary name. Thread-safe: writes go by position and share only counters; commit() and
-// discard() come from one thread, when no write is running.
+// A file under its temporary name. Thread-safe: writes go by position and share only counters; resize(),
+// commit() and discard() come from one thread, when no write is running.
 class PosixWriter final : public Writer {
  public:
   PosixWriter(int descriptor, std::string path, std::string part, uint64_t size, bool sized,
@@ -70,6 +70,16 @@ class PosixWriter final : public Writer {
     return {};
   }
 
+  Status resize(uint64_t size) override {
+    if (descriptor_ < 0)
+      return Status(Code::invalid, "a change of size after commit or discard").at(printable(path_));
+    if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
+      return path_error(errno, "cannot set the length", part_);
+    size_ = size;
+    end_ = size;
+    return {};
+  }
+
   Status commit() override {
     if (descriptor_ < 0)
       return Status(Code::invalid, "a second commit, or one after discard").at(printable(path_));
@@ -105,7 +115,7 @@ class PosixWriter final : public Writer {
 
   int descriptor_;  // -1 after commit() or discard()
   const std::string path_, part_;
-  const uint64_t size_;
+  uint64_t size_;  // changed by resize() alone
   const bool durable_, replace_;
   bool committed_ = false;
   std::atomic<uint64_t> end_;  // of the bytes written, or of the file where its length was set

@@ -1,0 +1,230 @@
+#include "format/grouping.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <unordered_map>
+
+#include "base/words.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+namespace {
+
+char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
+
+// webdataset's own members: "__name__" or what lies below it, at the top.
+bool is_meta_member(std::string_view name) {
+  std::string_view top = name.substr(0, name.find('/'));
+  return top.size() >= 4 && top.starts_with("__") && top.ends_with("__");
+}
+
+std::string_view folder_of(std::string_view name) {
+  size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos) return {};
+  std::string_view folder = name.substr(0, slash);
+  while (folder.starts_with("./")) folder.remove_prefix(2);
+  return folder == "." ? std::string_view() : folder;
+}
+
+std::string_view last_component(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// The bytes of `a` that are whole components shared with `b`.
+size_t common_components(std::string_view a, std::string_view b) {
+  size_t same = 0;
+  while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
+  bool whole_a = same == a.size(), whole_b = same == b.size();
+  if ((whole_a || a[same] == '/') && (whole_b || b[same] == '/')) return same;
+  size_t slash = a.substr(0, same).rfind('/');
+  return slash == std::string_view::npos ? 0 : slash;
+}
+
+}  // namespace
+
+std::optional<MemberName> split_member_name(std::string_view name, Divider divider) {
+  size_t base = name.rfind('/') + 1;
+  size_t dot = divider == Divider::first_dot ? name.find('.', base) : name.rfind('.');
+  if (dot == std::string_view::npos || dot <= base || dot + 1 == name.size()) return std::nullopt;
+  if (name[base] == '.' || is_meta_member(name)) return std::nullopt;
+  return MemberName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+bool is_label_member(std::string_view name) {
+  auto split = split_member_name(name);
+  return split && split->field.size() == 3 && lower(split->field[0]) == 'c' &&
+         lower(split->field[1]) == 'l' && lower(split->field[2]) == 's';
+}
+
+std::optional<int64_t> parse_label(Bytes bytes) {
+  std::string_view text = as_text(bytes);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
+    text.remove_suffix(1);
+  }
+  if (text.starts_with('+')) text.remove_prefix(1);
+  int64_t label = 0;
+  auto parsed = std::from_chars(text.data(), text.data() + text.size(), label);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return label;
+}
+
+void MemberList::add(std::string_view name, const MemberPlace& place) {
+  members_.push_back({place, names_.size(), static_cast<uint32_t>(name.size()), kNoSample, 0});
+  names_.append(name);
+}
+
+std::string_view MemberList::name(size_t member) const { return name_of(members_[member]); }
+
+std::string_view MemberList::name_of(const Member& member) const {
+  return std::string_view(names_).substr(member.name_at, member.name_bytes);
+}
+
+std::string_view MemberList::key(const Member& member) const {
+  return std::string_view(names_).substr(member.name_at, member.key_bytes);
+}
+
+uint32_t MemberList::field_id(std::string_view lower_case) {
+  auto fields = static_cast<uint32_t>(fields_.size());
+  for (uint32_t step = 1; step <= fields; ++step) {
+    uint32_t id = (last_field_ + step) % fields;
+    if (fields_[id] == lower_case) return last_field_ = id;
+  }
+  fields_.emplace_back(lower_case);
+  return last_field_ = fields;
+}
+
+bool MemberList::divide(Divider divider) {
+  fields_.clear();
+  std::string lower_case;
+  for (Member& member : members_) {
+    auto split = split_member_name(name_of(member), divider);
+    member.key_bytes = split ? static_cast<uint32_t>(split->key.size()) : kNoSample;
+    if (!split) continue;
+    lower_case.assign(split->field);
+    std::transform(lower_case.begin(), lower_case.end(), lower_case.begin(), lower);
+    member.field = field_id(lower_case);
+    if (fields_.size() > kMostFields) return false;
+  }
+  return true;
+}
+
+// The members that belong to samples, those of a sample next to each other.
+std::vector<uint32_t> MemberList::in_sample_order(Adjacency adjacency) const {
+  std::vector<uint32_t> order;
+  order.reserve(members_.size());
+  for (uint32_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].key_bytes != kNoSample) order.push_back(i);
+  }
+  if (adjacency == Adjacency::required) return order;
+
+  std::unordered_map<std::string_view, uint32_t> samples;
+  samples.reserve(order.size());
+  std::vector<uint32_t> sample_of(members_.size());
+  for (uint32_t i : order) {
+    sample_of[i] = samples.try_emplace(key(members_[i]), static_cast<uint32_t>(samples.size())).first->second;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return sample_of[a] < sample_of[b]; });
+  return order;
+}
+
+// The folder that holds a member is its class if all members lie equally deep in one tree: behind what their
+// folders share, one component is left. All in one folder: that one, a class only if others know it as such.
+std::vector<std::string> MemberList::class_folders() const {
+  bool any = false;
+  std::string_view common;
+  for (const Member& member : members_) {
+    if (member.key_bytes == kNoSample) continue;
+    std::string_view folder = folder_of(name_of(member));
+    if (folder.empty()) return {};
+    common = any ? common.substr(0, common_components(common, folder)) : folder;
+    any = true;
+  }
+  if (!any) return {};
+  std::set<std::string_view> classes;
+  std::string_view last;
+  for (const Member& member : members_) {
+    if (member.key_bytes == kNoSample) continue;
+    std::string_view folder = folder_of(name_of(member));
+    std::string_view rest = folder.substr(common.size());
+    if (rest.starts_with('/')) rest.remove_prefix(1);
+    if (rest.find('/') != std::string_view::npos) return {};
+    if (rest.empty() && folder != common) return {};
+    std::string_view name = rest.empty() ? last_component(folder) : rest;
+    if (name == last) continue;
+    last = name;
+    classes.insert(name);
+  }
+  return {classes.begin(), classes.end()};
+}
+
+Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexOptions& options,
+                               IndexBuilder& out) {
+  if (!divide(Divider::first_dot) && !divide(Divider::last_dot)) {
+    return Status(Code::unsupported,
+                  "its members have more than " + std::to_string(kMostFields) +
+                      " different extensions; give the files one extension per kind and make it again");
+  }
+  bool has_labels = std::find(fields_.begin(), fields_.end(), "cls") != fields_.end();
+  std::vector<std::string> folders, classes;
+  if (!has_labels) folders = class_folders();
+  if (options.classes != nullptr) {
+    classes = folders.empty() ? std::vector<std::string>() : *options.classes;
+  } else if (folders.size() > 1) {
+    classes = folders;
+  }
+  if (options.class_folders != nullptr) *options.class_folders = folders;
+  if (!classes.empty()) out.set_classes(classes);
+
+  std::vector<uint32_t> order = in_sample_order(adjacency);
+  for (size_t first = 0; first < order.size();) {
+    size_t last = first + 1;
+    std::string_view sample = key(members_[order[first]]);
+    while (last < order.size() && key(members_[order[last]]) == sample) ++last;
+    PACKTRAIN_TRY(add_sample(order.data() + first, order.data() + last, shard, classes, out));
+    first = last;
+  }
+  return {};
+}
+
+Status MemberList::add_sample(const uint32_t* first, const uint32_t* last, uint32_t shard,
+                              const std::vector<std::string>& classes, IndexBuilder& out) const {
+  const Member& head = members_[*first];
+  out.begin_sample(key(head));
+  int64_t label = kNoLabel;
+  for (const uint32_t* at = first; at != last; ++at) {
+    const Member& member = members_[*at];
+    for (const uint32_t* before = first; before != at; ++before) {
+      if (members_[*before].field != member.field) continue;
+      return Status(Code::corrupt,
+                    "field \"" + fields_[member.field] + "\" of sample " + printable(key(head)) +
+                        " comes twice: " + printable(name_of(members_[*before])) + " @ " +
+                        std::to_string(members_[*before].place.offset) + " and " +
+                        printable(name_of(member)) + " @ " + std::to_string(member.place.offset));
+    }
+    const MemberPlace& place = member.place;
+    const std::string& field = fields_[member.field];
+    if (place.pipeline == 0) {
+      out.add_field(field, shard, place.offset, place.raw, place.check_kind, place.check, name_of(member));
+    } else {
+      Block block{.shard = shard,
+                  .pipeline = place.pipeline,
+                  .check_kind = place.check_kind,
+                  .offset = place.offset,
+                  .stored = place.stored,
+                  .raw = place.raw,
+                  .check = place.check};
+      Slice slice{.block = out.add_block(block), .start = 0, .length = place.raw};
+      out.add_field(field, std::span(&slice, 1), name_of(member));
+    }
+    if (place.label != kNoLabel) label = place.label;
+  }
+  if (!classes.empty()) {
+    std::string_view folder = last_component(folder_of(name_of(head)));
+    auto found = std::lower_bound(classes.begin(), classes.end(), folder);
+    if (found != classes.end() && *found == folder) label = found - classes.begin();
+  }
+  if (label != kNoLabel) out.set_label(label);
+  return out.end_sample();
+}
+
+}  // namespace packtrain

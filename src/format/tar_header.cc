@@ -1,0 +1,204 @@
+#include "format/tar_header.h"
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cstring>
+
+#include "base/words.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+namespace {
+
+struct Span {
+  size_t at, bytes;
+};
+constexpr Span kName{0, 100}, kMode{100, 8}, kUid{108, 8}, kGid{116, 8}, kSize{124, 12}, kTime{136, 12},
+    kChecksum{148, 8}, kMagic{257, 8}, kUname{265, 32}, kGname{297, 32}, kDevices{329, 16}, kPrefix{345, 155};
+constexpr size_t kType = 156;
+constexpr uint64_t kLargestOctalSize = (uint64_t{1} << 33) - 1;  // eleven digits
+
+std::string_view field(Bytes block, Span span) { return as_text(block).substr(span.at, span.bytes); }
+
+std::string_view until_nul(std::string_view text) { return text.substr(0, text.find('\0')); }
+
+// Octal with blanks in front and a blank or NUL behind; nothing if it is anything else.
+std::optional<uint64_t> octal(std::string_view text) {
+  size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return 0;
+  text.remove_prefix(first);
+  size_t end = std::min(text.find_first_of(std::string_view(" \0", 2)), text.size());
+  uint64_t value = 0;
+  for (char digit : text.substr(0, end)) {
+    if (digit < '0' || digit > '7') return std::nullopt;
+    value = value << 3 | static_cast<uint64_t>(digit - '0');
+  }
+  return value;
+}
+
+std::optional<uint64_t> number(std::string_view text) {
+  auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return octal(text);
+  if (first != 0x80) return std::nullopt;  // negative, or beyond 64 bits
+  uint64_t value = 0;
+  for (char byte : text.substr(1)) {
+    if (value >> 56 != 0) return std::nullopt;
+    value = value << 8 | static_cast<unsigned char>(byte);
+  }
+  return value;
+}
+
+uint32_t plain_sum(Bytes block) {
+  uint32_t sum = 0;
+  for (std::byte byte : block.first(kTarBlock)) sum += static_cast<uint32_t>(byte);
+  for (std::byte byte : block.subspan(kChecksum.at, kChecksum.bytes)) sum -= static_cast<uint32_t>(byte);
+  return sum + kChecksum.bytes * ' ';
+}
+int32_t signed_sum(Bytes block) {
+  auto sum = static_cast<int32_t>(plain_sum(block));
+  for (size_t i = 0; i < kTarBlock; ++i) {
+    bool in_checksum = i >= kChecksum.at && i < kChecksum.at + kChecksum.bytes;
+    if (!in_checksum && static_cast<uint8_t>(block[i]) >= 0x80) sum -= 256;
+  }
+  return sum;
+}
+
+TarKind kind_of(char type, std::string_view name) {
+  switch (type) {
+    case '\0':  // old writers mark a folder by its name alone
+      return name.ends_with('/') ? TarKind::without_data : TarKind::regular;
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case 'V':
+      return TarKind::without_data;
+    case 'x':
+    case 'X':
+      return TarKind::pax;
+    case 'g':
+      return TarKind::pax_global;
+    case 'L':
+      return TarKind::long_name;
+    case 'K':
+      return TarKind::long_link;
+    case 'S':
+      return TarKind::sparse;
+    case 'M':
+      return TarKind::other_volume;
+    default:
+      return TarKind::regular;  // what POSIX asks for with types a reader does not know
+  }
+}
+
+void put(MutableBytes block, Span span, std::string_view text) {
+  std::memcpy(block.data() + span.at, text.data(), std::min(text.size(), span.bytes));
+}
+
+// Octal digits to the field's end but one, where a NUL stays.
+void put_octal(MutableBytes block, Span span, uint64_t value) {
+  for (size_t i = span.bytes - 1; i-- > 0; value >>= 3) {
+    block[span.at + i] = static_cast<std::byte>('0' + (value & 7));
+  }
+}
+
+}  // namespace
+
+bool is_zero(Bytes bytes) {
+  return bytes.empty() ||
+         (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+bool is_tar_header(Bytes block) {
+  std::string_view text = field(block, kChecksum);
+  if (text.find_first_of("01234567") == std::string_view::npos) return false;
+  auto recorded = octal(text);
+  if (!recorded) return false;
+  return *recorded == plain_sum(block) || static_cast<int64_t>(*recorded) == signed_sum(block);
+}
+
+Result<TarHeader> parse_tar_header(Bytes block) {
+  assert(block.size() >= kTarBlock);
+  if (!is_tar_header(block)) return Status(Code::corrupt, "header checksum is wrong");
+  TarHeader header;
+  header.name = until_nul(field(block, kName));
+  std::string_view magic = field(block, kMagic);
+  // GNU's own dialect ("ustar  ") keeps times where POSIX keeps the prefix.
+  if (magic.starts_with(std::string_view("ustar\0", 6))) header.prefix = until_nul(field(block, kPrefix));
+  header.kind = kind_of(static_cast<char>(block[kType]), header.name);
+  auto size = number(field(block, kSize));
+  if (!size) {
+    return Status(Code::corrupt, "header of " + printable(header.name) + " has a size that is no number");
+  }
+  header.size = header.kind == TarKind::without_data ? 0 : *size;
+  return header;
+}
+
+void PaxRecords::clear() {
+  path.clear();
+  size.reset();
+  sparse = false;
+}
+
+Status parse_pax(Bytes data, PaxRecords& records) {
+  std::string_view text = as_text(data);
+  while (!text.empty() && text[0] != '\0') {
+    size_t length = 0;
+    auto parsed = std::from_chars(text.data(), text.data() + text.size(), length);
+    auto digits = static_cast<size_t>(parsed.ptr - text.data());
+    if (parsed.ec != std::errc() || length > text.size() || length < digits + 3 || text[digits] != ' ' ||
+        text[length - 1] != '\n') {
+      return Status(Code::corrupt, "pax record is malformed");
+    }
+    std::string_view record = text.substr(digits + 1, length - digits - 2);
+    text.remove_prefix(length);
+    size_t equals = record.find('=');
+    if (equals == std::string_view::npos) return Status(Code::corrupt, "pax record has no '='");
+    std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
+    if (key == "path") {
+      records.path = value;
+    } else if (key == "size") {
+      uint64_t size = 0;
+      auto number = std::from_chars(value.data(), value.data() + value.size(), size);
+      if (number.ec != std::errc() || number.ptr != value.data() + value.size()) {
+        return Status(Code::corrupt, "pax size is no number");
+      }
+      records.size = size;
+    } else if (key.starts_with("GNU.sparse.")) {
+      records.sparse = true;
+    }
+  }
+  return {};
+}
+
+void write_tar_header(std::string_view name, uint64_t size, MutableBytes block) {
+  assert(block.size() >= kTarBlock && name.size() <= kTarNameBytes);
+  std::memset(block.data(), 0, kTarBlock);
+  put(block, kName, name);
+  put_octal(block, kMode, 0444);
+  put_octal(block, kUid, 0);
+  put_octal(block, kGid, 0);
+  if (size <= kLargestOctalSize) {
+    put_octal(block, kSize, size);
+  } else {
+    for (size_t i = kSize.bytes; i-- > 4; size >>= 8) {
+      block[kSize.at + i] = static_cast<std::byte>(size & 0xff);
+    }
+    block[kSize.at] = std::byte{0x80};
+  }
+  put_octal(block, kTime, 0);
+  block[kType] = std::byte{'0'};
+  put(block, kMagic, std::string_view("ustar\00000", 8));
+  put(block, kUname, "bigdata");
+  put(block, kGname, "bigdata");
+  put_octal(block, {kDevices.at, 8}, 0);
+  put_octal(block, {kDevices.at + 8, 8}, 0);
+  // Six digits, NUL, blank: the form every writer uses.
+  put_octal(block, {kChecksum.at, 7}, plain_sum(block));
+  block[kChecksum.at + 7] = std::byte{' '};
+}
+
+}  // namespace packtrain

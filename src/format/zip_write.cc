@@ -1,0 +1,172 @@
+#include "format/zip_write.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/words.h"
+#include "format/zip_records.h"
+#include "packtrain/codec.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{4} << 20;
+constexpr size_t kLongestName = 0xFFFF;
+
+ZipWritten stored_entry(const LaidMember& member) {
+  return {.name = member.name,
+          .method = ZipMethod::store,
+          .crc32 = member.crc32,
+          .stored = member.size,
+          .raw = member.size,
+          .local_offset = member.offset};
+}
+
+uint64_t directory_bytes(std::span<const LaidMember> members) {
+  uint64_t bytes = 0;
+  for (const LaidMember& member : members) bytes += zip_central_bytes(stored_entry(member));
+  return bytes;
+}
+
+// Entries go out as they come; the directory follows them. The size is known only at the end, so the object
+// grows by need and is cut there. One thread at a time.
+class ZipWriter : public ContainerWriter {
+ public:
+  ZipWriter(std::unique_ptr<Writer> writer, uint64_t size, Pipeline pipeline, std::string path)
+      : writer_(std::move(writer)), size_(size), pipeline_(std::move(pipeline)), path_(std::move(path)) {
+    buffer_.reserve(kBufferBytes);
+  }
+  ~ZipWriter() override {
+    if (!finished_) writer_->discard();
+  }
+
+  Status add(const SampleToWrite& sample) override {
+    for (const SampleToWrite::Field& field : sample.fields) {
+      name_.assign(sample.key).append(".").append(field.name);
+      Status status = add_entry(field.bytes);
+      if (!status.ok()) return status.at(printable(name_)).at(path_);
+    }
+    return {};
+  }
+
+  Status finish() override {
+    uint64_t directory_offset = written_ + buffer_.size();
+    PACKTRAIN_TRY(append(directory_));
+    std::vector<std::byte> end(zip_end_bytes(entries_, directory_offset, directory_.size()));
+    write_zip_end(entries_, directory_offset, directory_.size(), end.data());
+    PACKTRAIN_TRY(append(end));
+    PACKTRAIN_TRY(flush());
+    if (written_ != size_) PACKTRAIN_TRY(writer_->resize(written_));
+    PACKTRAIN_TRY(writer_->commit());
+    finished_ = true;
+    return {};
+  }
+
+ private:
+  Status add_entry(Bytes raw) {
+    if (name_.size() > kLongestName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
+    ZipWritten entry{.name = name_,
+                     .crc32 = crc32(raw),
+                     .stored = raw.size(),
+                     .raw = raw.size(),
+                     .local_offset = written_ + buffer_.size()};
+    std::vector<std::byte> encoded;
+    Bytes data = raw;
+    if (!pipeline_.empty() && !raw.empty()) {
+      PACKTRAIN_ASSIGN(smaller, encode(pipeline_, raw));
+      if (smaller.size() < raw.size()) {
+        encoded = std::move(smaller);
+        data = encoded;
+        entry.method = ZipMethod::deflate;
+        entry.stored = data.size();
+      }
+    }
+    std::vector<std::byte> head(zip_local_bytes(entry));
+    write_zip_local(entry, head.data());
+    size_t record = directory_.size();
+    directory_.resize(record + zip_central_bytes(entry));
+    write_zip_central(entry, directory_.data() + record);
+    ++entries_;
+    PACKTRAIN_TRY(append(head));
+    return append(data);
+  }
+
+  Status append(Bytes data) {
+    if (buffer_.size() + data.size() > kBufferBytes) PACKTRAIN_TRY(flush());
+    if (data.size() >= kBufferBytes) return write(data);
+    buffer_.insert(buffer_.end(), data.begin(), data.end());
+    return {};
+  }
+
+  Status flush() {
+    PACKTRAIN_TRY(write(buffer_));
+    buffer_.clear();
+    return {};
+  }
+
+  Status write(Bytes data) {
+    uint64_t end = written_ + data.size();
+    if (end > size_) {
+      size_ = std::max(end, size_ + size_ / 4);
+      PACKTRAIN_TRY(writer_->resize(size_));
+    }
+    PACKTRAIN_TRY(writer_->write_at(written_, data));
+    written_ = end;
+    return {};
+  }
+
+  std::unique_ptr<Writer> writer_;
+  uint64_t size_;         // of the object as it is now
+  uint64_t written_ = 0;  // bytes handed to writer_; the rest is in buffer_
+  const Pipeline pipeline_;
+  const std::string path_;
+  std::vector<std::byte> buffer_, directory_;
+  std::string name_;
+  uint64_t entries_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+const Layout kZipLayout = {
+    .head_bytes =
+        [](std::string_view name, uint64_t size, uint64_t) {
+          return uint64_t{zip_local_bytes({.name = name, .stored = size, .raw = size})};
+        },
+    .padding = [](uint64_t) { return uint64_t{0}; },
+    .tail_bytes =
+        [](std::span<const LaidMember> members, uint64_t tail_offset) {
+          uint64_t directory = directory_bytes(members);
+          return directory + zip_end_bytes(members.size(), tail_offset, directory);
+        },
+    .write_head = [](const LaidMember& member,
+                     MutableBytes out) { write_zip_local(stored_entry(member), out.data()); },
+    .write_tail =
+        [](std::span<const LaidMember> members, uint64_t tail_offset, MutableBytes out) {
+          std::byte* at = out.data();
+          for (const LaidMember& member : members) {
+            write_zip_central(stored_entry(member), at);
+            at += zip_central_bytes(stored_entry(member));
+          }
+          write_zip_end(members.size(), tail_offset, static_cast<uint64_t>(at - out.data()), at);
+        },
+    .needs_crc32 = true,
+};
+
+Result<std::unique_ptr<ContainerWriter>> create_zip(Storage& storage, std::string_view path,
+                                                    const WriteSpec& spec) {
+  Pipeline pipeline;
+  if (spec.compress == "deflate" || spec.compress == "auto") {
+    pipeline = {{"deflate"}};
+  } else if (spec.compress != "none") {
+    return Status(Code::unsupported, "zip is written with --compress none or deflate, not " + spec.compress);
+  }
+  // Fails now rather than at the first entry if the codec is absent.
+  if (auto trial = encode(pipeline, {}); !trial.ok()) return trial.status();
+  PACKTRAIN_ASSIGN(writer, storage.create(path, spec.expected_bytes, spec.write));
+  return std::unique_ptr<ContainerWriter>(
+      new ZipWriter(std::move(writer), spec.expected_bytes, std::move(pipeline), std::string(path)));
+}
+
+}  // namespace packtrain
