@@ -84,6 +84,13 @@ class MemoryStorage::MemoryWriter final : public Writer {
     return {};
   }
 
+  Status resize(uint64_t size) override {
+    Lock lock(storage_.mutex_);
+    if (done_) return Status(Code::invalid, "a change of size after commit or discard").at(printable(path_));
+    node_->bytes.resize(size);
+    return {};
+  }
+
   Status commit() override {
     Lock lock(storage_.mutex_);
     if (done_) return Status(Code::invalid, "a second commit, or one after discard").at(printable(path_));

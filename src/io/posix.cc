@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "io/backends.h"
 #include "io/posix_file.h"
+#include "io/posix_mapping.h"
 #include "io/posix_paths.h"
 
 namespace packtrain {
@@ -78,6 +79,12 @@ class PosixStorage final : public Storage {
 
   Status read(const File& file, uint64_t offset, MutableBytes into) override {
     return read_fully(posix_file(file), offset, into);
+  }
+
+  Result<std::unique_ptr<Mapping>> map(std::string_view path) override {
+    PACKTRAIN_ASSIGN(file, open(path));
+    if (auto mapping = map_if_local(posix_file(*file))) return mapping;
+    return Storage::map(path);
   }
 
   Result<FileInfo> stat(std::string_view path, bool follow) override {

@@ -119,6 +119,7 @@ class StorageWrapper::WrappedWriter final : public Writer {
     PACKTRAIN_TRY(wrapper_.before(Call::write, path_, data.size()));
     return inner_->write_at(offset, data);
   }
+  Status resize(uint64_t size) override { return inner_->resize(size); }
   Status commit() override {
     PACKTRAIN_TRY(wrapper_.before(Call::commit, path_, 0));
     return inner_->commit();
