@@ -47,7 +47,7 @@ def broken_links(files: Iterable[Path]) -> list[str]:
     for file in files:
         if file.suffix != ".md":
             continue
-        text = re.sub(r"(?ms)^(`{3,}|~{3,}).*?^\1\s*$", "", file.read_text())
+        text = re.sub(r"(?ms)^ *(`{3,}|~{3,}).*?^ *\1\s*$", "", file.read_text())
         for match in LINK.finditer(text):
             target, _, anchor = match["target"].partition("#")
             if "://" in target or target.startswith("mailto:"):

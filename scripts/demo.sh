@@ -21,7 +21,7 @@ run() {
 }
 
 step "1. $photos photos in a class tree, as training sets lie on a shared filesystem"
-run packtrain synth photos --count "$photos"
+run packtrain synth photos --samples "$photos"
 step "2. Packed: a few shards, an index, checksums on everything"
 run packtrain pack photos photos.pt
 run packtrain info photos.pt

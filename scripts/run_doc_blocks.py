@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})(?P<language>[A-Za-z0-9_+-]*)\s*$")
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[A-Za-z0-9_+-]*)\s*$")
 NOT_RUN = re.compile(r"^<!--\s*not run:\s*(?P<reason>\S.*?)\s*-->$")
 LIMIT_SECONDS = 300
 
@@ -34,7 +34,7 @@ class Block:
 def blocks_of(markdown: str) -> Iterator[Block]:
     """Every fenced block, in order. A mark counts for the next block only, over blank lines."""
     reason: str | None = None
-    fence, language, start = "", "", 0
+    fence, language, start, indent = "", "", 0, ""
     body: list[str] = []
     for number, line in enumerate(markdown.splitlines(), 1):
         if fence:
@@ -42,11 +42,12 @@ def blocks_of(markdown: str) -> Iterator[Block]:
                 yield Block(start, language, "\n".join(body) + "\n", reason)
                 fence, body, reason = "", [], None
             else:
-                body.append(line)
+                body.append(line.removeprefix(indent))
             continue
         opening = FENCE.match(line)
         if opening:
             fence, language, start = opening["fence"], opening["language"], number
+            indent = opening["indent"]
         elif line.strip():
             mark = NOT_RUN.match(line.strip())
             reason = mark["reason"] if mark else None

@@ -123,6 +123,17 @@ setup_test() {
   setup_python test || stop "cannot install requirements/test.txt; is there a network?"
 }
 
+# Wheels of what the build needs, for environments that are made without a network.
+setup_wheelhouse() {
+  local stamp
+  stamp=build/wheelhouse/stamp-$(hash_of requirements/build.txt)-$(.venv/bin/python --version | tr ' ' '-')
+  [ ! -e "$stamp" ] || return 0
+  rm -rf build/wheelhouse
+  .venv/bin/python -m pip download --disable-pip-version-check -qq -r requirements/build.txt -d build/wheelhouse ||
+    stop "cannot fetch the wheels of requirements/build.txt; is there a network?"
+  touch "$stamp"
+}
+
 setup_interop() {
   setup_python interop || say "left out: the large readers of requirements/interop.txt; their tests will be skipped"
 }

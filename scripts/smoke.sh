@@ -9,7 +9,7 @@ unset PYTHONPATH PYTHONHOME LD_LIBRARY_PATH
 packtrain=$environment/bin/packtrain
 "$packtrain" --version
 "$packtrain" doctor
-"$packtrain" synth photos --count 24
+"$packtrain" synth photos --samples 24
 "$packtrain" pack photos photos.pt
 "$packtrain" verify photos.pt
 "$packtrain" extract photos.pt back

@@ -1,5 +1,7 @@
-"""The counts that take long: every fuzz target for a time. `./dev soak` runs the full counts and keeps its log under
-bench/runs; `--small`, for `./dev test`, runs the same with small counts and keeps no log.
+"""The counts that take long: every fuzz target for a time.
+
+`./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
+same with small counts and keeps no log.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Result:
 
 
 def fuzz(counts: Counts) -> Iterator[Result]:
-    """Every target of fuzz/, on a corpus that starts from fuzz/corpus/TARGET and is kept in the build tree."""
+    """Every target, on a corpus that starts from fuzz/corpus/TARGET and grows in the build tree."""
     if shutil.which("clang++-14") is None and shutil.which("clang++") is None:
         yield Result("fuzz", True, "left out: Clang is not installed", skipped=True)
         return
@@ -46,13 +48,13 @@ def fuzz(counts: Counts) -> Iterator[Result]:
     if built.returncode:
         yield Result("fuzz build", False, built.stderr)
         return
-    targets = sorted(path for path in FUZZERS.glob("*_fuzz") if os.access(path, os.X_OK))
+    targets = sorted(path for path in FUZZERS.glob("fuzz_*") if os.access(path, os.X_OK))
     if not targets:
         yield Result("fuzz", False, f"there is no target in {FUZZERS}")
     for target in targets:
         corpus = FUZZERS / "corpus" / target.name
         corpus.mkdir(parents=True, exist_ok=True)
-        seeds = ROOT / "fuzz" / "corpus" / target.name.removesuffix("_fuzz")
+        seeds = ROOT / "fuzz" / "corpus" / target.name.removeprefix("fuzz_")
         run = subprocess.run(
             [
                 str(target),

@@ -37,6 +37,13 @@ def test_a_mark_without_a_reason_is_no_mark(tmp_path: Path) -> None:
     assert run_doc_blocks.run_file(written(tmp_path, "<!-- not run: -->\n```bash\nfalse\n```\n")) == (0, 1, 0)
 
 
+def test_a_block_inside_a_list_is_run(tmp_path: Path) -> None:
+    page = "1. First\n\n   ```python\n   if True:\n       raise SystemExit(3)\n   ```\n"
+    assert run_doc_blocks.run_file(written(tmp_path, page)) == (0, 1, 0)
+    page = page.replace("3", "0")
+    assert run_doc_blocks.run_file(written(tmp_path, page)) == (1, 0, 0)
+
+
 def test_other_languages_are_not_run(tmp_path: Path) -> None:
     assert run_doc_blocks.run_file(written(tmp_path, "```text\nfalse\n```\n")) == (0, 0, 0)
 

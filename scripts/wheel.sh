@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# ./dev wheel [PYTHON]: builds dist/packtrain-….whl with every library inside, then proves it. With Python 3.12 or newer
+# the wheel is of the stable ABI and serves all later versions; with an older one, that version only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${1:-.venv/bin/python}
+work=build/wheel
+tools=.venv
+rm -rf "$work/raw"
+mkdir -p "$work" dist
+
+if [ "$python" != .venv/bin/python ]; then
+  tools=$work/env
+  "$python" -m venv --clear "$tools"
+  "$tools/bin/python" -m pip install --disable-pip-version-check -qq -r requirements/test.txt
+fi
+PATH=$PWD/$tools/bin:$PATH
+python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$work/raw" .
+rm -f dist/packtrain-*.whl
+auditwheel repair -w dist "$work"/raw/packtrain-*.whl
+wheel=$(ls dist/packtrain-*.whl)
+auditwheel show "$wheel"
+
+python -m pip download --disable-pip-version-check -qq --no-deps -d "$work/house" \
+  "$(python -m pip freeze | grep '^numpy==')"
+interpreter=$(python -c 'import os, sys; print(os.path.realpath(sys.executable))')
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+  unshare --mount --propagation private scripts/prove_wheel.sh "$wheel" "$work/house" "$interpreter"
+else
+  scripts/prove_wheel.sh "$wheel" "$work/house" "$interpreter"
+fi
+echo "proved: $wheel"
