@@ -196,4 +196,15 @@ class Dataset {
   virtual Result<const File*> shard_file(uint32_t shard) const = 0;
 };
 
+// One field to bring into memory that the caller owns, and its own outcome.
+struct FieldRead {
+  uint64_t sample = 0;
+  uint32_t field = 0;
+  MutableBytes into;  // of the length that locate() gives
+  Status status;
+};
+// Many fields, many reads in flight. Fields of one sample that stand together in `wanted` and lie together in
+// the shard come by one read; a field that comes alone is read straight into its memory. Thread-safe.
+void read_fields(const Dataset& dataset, std::span<FieldRead> wanted, bool check = true);
+
 }  // namespace packtrain

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "index/rows.h"
+#include "packtrain/index.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint32_t kReadsInFlight = 32;
+// Fewer reads than this are done one after the other: setting up a queue would cost more than it hides.
+constexpr size_t kFewestToQueue = 4;
+
+bool matches(const FieldLocation& location, Bytes data) {
+  switch (location.check_kind) {
+    case CheckKind::none:
+      return true;
+    case CheckKind::crc32:
+      return crc32(data) == location.check;
+    case CheckKind::crc32c:
+      return crc32c(data) == location.check;
+  }
+  return false;
+}
+
+// Fields that one read brings: wanted[first, last).
+struct Extent {
+  size_t first = 0, last = 0;
+  Read read;
+  std::vector<std::byte> between;  // where several fields share the read
+};
+
+// One call of read_fields. One thread at a time.
+class FieldReader {
+ public:
+  FieldReader(const Dataset& dataset, std::span<FieldRead> wanted, bool check)
+      : dataset_(dataset), wanted_(wanted), check_(check), locations_(wanted.size()) {}
+
+  void run() {
+    plan();
+    if (extents_.size() < kFewestToQueue) {
+      for (Extent& extent : extents_) {
+        begin(extent);
+        extent.read.status = dataset_.storage().read(*extent.read.file, extent.read.offset, extent.read.into);
+        finish(extent);
+      }
+    } else {
+      run_queued();
+    }
+  }
+
+ private:
+  void plan() {
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      FieldRead& wanted = wanted_[i];
+      wanted.status = {};
+      if (wanted.sample < dataset_.samples()) locations_[i] = dataset_.locate(wanted.sample, wanted.field);
+      if (!is_simple(i)) {
+        read_by_dataset(wanted);
+      } else if (!extents_.empty() && extents_.back().last == i && follows(i)) {
+        extents_.back().last = i + 1;
+      } else {
+        extents_.emplace_back();
+        extents_.back().first = i;
+        extents_.back().last = i + 1;
+      }
+    }
+  }
+
+  // Whatever is not one sound stretch of a shard goes the dataset's own way, which also knows the words for
+  // what is wrong with it.
+  bool is_simple(size_t i) const {
+    const FieldLocation& location = locations_[i];
+    if (!location.plain || location.length != wanted_[i].into.size()) return false;
+    const auto& shards = dataset_.manifest().shards;
+    return location.shard < shards.size() && location.offset <= shards[location.shard].bytes &&
+           location.length <= shards[location.shard].bytes - location.offset &&
+           dataset_.shard_file(location.shard).ok();
+  }
+
+  bool follows(size_t i) const {
+    const FieldLocation &before = locations_[i - 1], &location = locations_[i];
+    return wanted_[i].sample == wanted_[i - 1].sample && location.shard == before.shard &&
+           location.offset >= before.offset + before.length &&
+           location.offset - (before.offset + before.length) <= rows::kMostSlack;
+  }
+
+  void read_by_dataset(FieldRead& wanted) {
+    std::vector<std::byte> bytes;
+    wanted.status = dataset_.read(wanted.sample, wanted.field, bytes, check_);
+    if (!wanted.status.ok()) return;
+    if (bytes.size() != wanted.into.size()) {
+      wanted.status = Status(Code::invalid, "the memory given for a field is not of the field's length");
+    } else if (!bytes.empty()) {
+      std::memcpy(wanted.into.data(), bytes.data(), bytes.size());
+    }
+  }
+
+  void begin(Extent& extent) {
+    const FieldLocation &first = locations_[extent.first], &last = locations_[extent.last - 1];
+    extent.read.file = dataset_.shard_file(first.shard).value();
+    extent.read.offset = first.offset;
+    if (extent.last - extent.first == 1) {
+      extent.read.into = wanted_[extent.first].into;
+    } else {
+      extent.between.resize(last.offset + last.length - first.offset);
+      extent.read.into = extent.between;
+    }
+  }
+
+  void finish(Extent& extent) {
+    for (size_t i = extent.first; i < extent.last; ++i) {
+      FieldRead& wanted = wanted_[i];
+      if (extent.read.status.ok() && !extent.between.empty() && !wanted.into.empty()) {
+        std::memcpy(wanted.into.data(),
+                    extent.between.data() + (locations_[i].offset - locations_[extent.first].offset),
+                    wanted.into.size());
+      }
+      // A second look the dataset's own way tells a passing failure from a lasting one, and names the place.
+      if (!extent.read.status.ok() || (check_ && !matches(locations_[i], wanted.into)))
+        read_by_dataset(wanted);
+    }
+    extent.between = {};
+  }
+
+  void run_queued() {
+    auto reads = dataset_.storage().reads(kReadsInFlight);
+    std::vector<Read*> batch, finished(kReadsInFlight);
+    size_t submitted = 0, done = 0;
+    while (done < extents_.size()) {
+      batch.clear();
+      while (submitted < extents_.size() && submitted < done + kReadsInFlight) {
+        Extent& extent = extents_[submitted];
+        begin(extent);
+        extent.read.tag = submitted++;
+        batch.push_back(&extent.read);
+      }
+      if (!batch.empty()) reads->submit(batch);
+      const size_t count = reads->wait(finished);
+      for (size_t i = 0; i < count; ++i) finish(extents_[finished[i]->tag]);
+      done += count;
+    }
+  }
+
+  const Dataset& dataset_;
+  const std::span<FieldRead> wanted_;
+  const bool check_;
+  std::vector<FieldLocation> locations_;
+  std::vector<Extent> extents_;
+};
+
+}  // namespace
+
+void read_fields(const Dataset& dataset, std::span<FieldRead> wanted, bool check) {
+  FieldReader(dataset, wanted, check).run();
+}
+
+}  // namespace packtrain
