@@ -94,6 +94,7 @@ Result<VerifyReport> verify(Storage& storage, std::string_view dataset, const Ve
 struct ExtractOptions {
   std::string to;
   std::string split;                // "": all
+  std::string class_name;           // or its number; "": all
   std::vector<std::string> keys;    // empty: all
   std::vector<std::string> fields;  // empty: all that have a path of their own
   bool overwrite = false;

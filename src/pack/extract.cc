@@ -1,0 +1,217 @@
+// Samples back to files. A new target is filled under the name TARGET.extract-part and renamed when all is
+// there; into an existing one (--overwrite) each file comes whole or not at all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/mutex.h"
+#include "base/threads.h"
+#include "base/words.h"
+#include "pack/extract_plan.h"
+#include "pack/progress_meter.h"
+#include "packtrain/format.h"
+#include "packtrain/pack.h"
+#include "packtrain/place.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kSamplesPerTurn = 128;
+
+// What lies under the target's name.
+enum class TargetState : uint8_t { absent, empty_folder, folder };
+
+Result<TargetState> look_at(Storage& storage, const std::string& to) {
+  const Result<FileInfo> info = storage.stat(to);
+  if (!info.ok()) {
+    if (info.status().code() == Code::not_found) return TargetState::absent;
+    return info.status();
+  }
+  if (info->kind != FileKind::folder)
+    return Status(Code::invalid, "exists and is no folder").at(printable(to));
+  bool empty = true;
+  PACKTRAIN_TRY(storage.list(to, [&](FolderEntry&&) { return empty = false; }));
+  return empty ? TargetState::empty_folder : TargetState::folder;
+}
+
+Status check_room(const ExtractPlan& plan, const std::string& to) {
+  PACKTRAIN_ASSIGN(place, place_of(to));
+  if (plan.bytes_on_disk() > place.bytes_free) {
+    return Status(Code::no_room,
+                  fmt::format("the files take {}, and {} has {} free; choose another target or fewer samples",
+                              bytes_in_words(plan.bytes_on_disk()), place.mount,
+                              bytes_in_words(place.bytes_free)))
+        .at(printable(to));
+  }
+  const uint64_t inodes = plan.files() + plan.folders().size() + 1;
+  if (place.inodes_total > 0 && inodes > place.inodes_free) {
+    return Status(Code::no_room,
+                  fmt::format("{} files and folders are to be made, and {} has inodes for {}; choose "
+                              "another target or fewer samples",
+                              count_in_words(inodes), place.mount, count_in_words(place.inodes_free)))
+        .at(printable(to));
+  }
+  const uint64_t memory = granted().memory_available;
+  if (memory > 0 && plan.largest_field() > memory) {
+    return Status(Code::no_room, fmt::format("the largest field takes {} of memory, and {} are left",
+                                             bytes_in_words(plan.largest_field()), bytes_in_words(memory)));
+  }
+  return {};
+}
+
+// Folders are made before the first file, so that threads never race for one. In an existing target nothing
+// that was there may lead elsewhere.
+Status make_folders(Storage& storage, const ExtractPlan& plan, const std::string& base, bool existing) {
+  PACKTRAIN_TRY(storage.make_folder(base));
+  for (const std::string& folder : plan.folders()) {
+    const std::string path = base + "/" + folder;
+    if (existing) {
+      const Result<FileInfo> info = storage.stat(path, false);
+      if (info.ok() && info->kind == FileKind::folder) continue;
+      if (info.ok()) {
+        return Status(Code::invalid,
+                      info->kind == FileKind::symlink
+                          ? "is a symbolic link, and extract writes only below its target; remove it"
+                          : "is in the way of a folder; remove it")
+            .at(printable(path));
+      }
+      if (info.status().code() != Code::not_found) return info.status();
+    }
+    PACKTRAIN_TRY(storage.make_folder(path));
+  }
+  return {};
+}
+
+// Reads and writes on several threads; stops at the first failure. run() once.
+class FileMaker {
+ public:
+  FileMaker(Storage& storage, const Dataset& dataset, const ExtractPlan& plan, std::string base, bool replace,
+            const ExtractOptions& options)
+      : storage_(storage),
+        dataset_(dataset),
+        plan_(plan),
+        base_(std::move(base)),
+        meter_(options.progress, "extract", "files", plan.files(), plan.bytes()) {
+    write_.token = "extract";
+    write_.durable = false;  // an interrupted extract is run again, not relied upon
+    write_.replace = replace;
+  }
+
+  Status run(uint32_t jobs) {
+    const size_t turns = (plan_.samples().size() + kSamplesPerTurn - 1) / kSamplesPerTurn;
+    run_on("extract", static_cast<uint32_t>(std::clamp<size_t>(turns, 1, jobs)), [&](uint32_t) {
+      for (size_t turn = next_turn_++; turn < turns && !failed_; turn = next_turn_++) {
+        const size_t first = turn * kSamplesPerTurn;
+        const std::span<const uint64_t> samples(plan_.samples());
+        fail_if(make_files(samples.subspan(first, std::min(kSamplesPerTurn, samples.size() - first))));
+      }
+    });
+    Lock lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  Status make_files(std::span<const uint64_t> samples) {
+    if (!plan_.all_fields()) {
+      std::vector<std::byte> bytes;
+      for (uint64_t sample : samples) {
+        for (uint32_t field : plan_.fields()) {
+          if (failed_ || !dataset_.locate(sample, field).present) continue;
+          PACKTRAIN_TRY(dataset_.read(sample, field, bytes));
+          PACKTRAIN_TRY(make_file(sample, field, bytes));
+        }
+      }
+      return {};
+    }
+    Status status;
+    PACKTRAIN_TRY(dataset_.read_many(
+        samples, true, [&](size_t position, const Status& read, const SampleBytes& sample_bytes) {
+          status = read;
+          for (const SampleBytes::Field& field : sample_bytes.fields) {
+            if (!status.ok()) break;
+            status = make_file(samples[position], field.field, field.bytes);
+          }
+          return status.ok() && !failed_;
+        }));
+    return status;
+  }
+
+  Status make_file(uint64_t sample, uint32_t field, Bytes bytes) {
+    PACKTRAIN_ASSIGN(path, plan_.target(dataset_, sample, field));
+    if (path.empty()) return {};
+    PACKTRAIN_TRY(write_whole(storage_, base_ + "/" + path, bytes, write_));
+    return meter_.add(1, bytes.size()) ? Status()
+                                       : Status(Code::stopped, "stopped; nothing is left half done");
+  }
+
+  void fail_if(const Status& status) {
+    if (status.ok()) return;
+    Lock lock(mutex_);
+    if (!failed_.exchange(true)) failure_ = status;
+  }
+
+  Storage& storage_;
+  const Dataset& dataset_;
+  const ExtractPlan& plan_;
+  const std::string base_;
+  WriteOptions write_;
+  ProgressMeter meter_;
+  std::atomic<size_t> next_turn_{0};
+  std::atomic<bool> failed_{false};
+  Mutex mutex_;
+  Status failure_ GUARDED_BY(mutex_);
+};
+
+Status fill(Storage& storage, const Dataset& dataset, const ExtractPlan& plan, const std::string& base,
+            bool existing, const ExtractOptions& options) {
+  PACKTRAIN_TRY(make_folders(storage, plan, base, existing));
+  FileMaker maker(storage, dataset, plan, base, existing, options);
+  return maker.run(options.jobs > 0 ? options.jobs : granted().cores);
+}
+
+}  // namespace
+
+Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
+                              const ExtractOptions& options) {
+  std::string to = options.to;
+  while (to.size() > 1 && to.ends_with('/')) to.pop_back();
+  if (to.empty()) return Status(Code::invalid, "the folder to extract to is missing");
+  PACKTRAIN_ASSIGN(state, look_at(storage, to));
+  if (state == TargetState::folder && !options.overwrite) {
+    return Status(Code::invalid,
+                  "exists and is not empty; choose a new folder, or --overwrite to write into it")
+        .at(printable(to));
+  }
+  OpenOptions open;
+  open.progress = options.progress;
+  PACKTRAIN_ASSIGN(dataset, open_dataset(storage, dataset_path, open));
+  PACKTRAIN_ASSIGN(plan, ExtractPlan::make(*dataset, options));
+  PACKTRAIN_TRY(check_room(plan, to));
+
+  ExtractReport report;
+  report.samples = plan.samples().size();
+  report.files = plan.files();
+  report.bytes = plan.bytes();
+  report.folders = plan.folders().size();
+  if (options.dry_run) return report;
+
+  if (state == TargetState::folder) {
+    PACKTRAIN_TRY(fill(storage, *dataset, plan, to, true, options));
+    return report;
+  }
+  const std::string part = to + ".extract-part";
+  if (const Status removed = remove_tree(storage, part); !removed.ok() && removed.code() != Code::not_found) {
+    return removed;
+  }
+  Status filled = fill(storage, *dataset, plan, part, false, options);
+  if (filled.ok()) filled = storage.rename(part, to);
+  if (!filled.ok()) {
+    const Status removed = remove_tree(storage, part);
+    (void)removed;  // the failure that led here says more; the next run removes the part first
+    return filled;
+  }
+  return report;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,49 @@
+// What verify has found so far.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "packtrain/pack.h"
+
+namespace packtrain {
+
+inline constexpr uint64_t kNoSample = UINT64_MAX;
+
+// Counts every finding and keeps the first ones, so that a set that is bad throughout does not fill memory.
+// Thread-safe.
+class Findings {
+ public:
+  explicit Findings(uint64_t keep) : keep_(keep) {}
+
+  // `sample`: whose bytes or row it is, or kNoSample.
+  void add(Finding finding, uint64_t sample = kNoSample) {
+    Lock lock(mutex_);
+    ++count_;
+    if (sample != kNoSample) damaged_.insert(sample);
+    if (kept_.size() < keep_) kept_.push_back(std::move(finding));
+  }
+  void add_recoverable(std::string words) {
+    Lock lock(mutex_);
+    recoverable_.push_back(std::move(words));
+  }
+  uint64_t count() const {
+    Lock lock(mutex_);
+    return count_;
+  }
+  // Adds them to the report, sorted by file and offset.
+  void move_into(VerifyReport& report);
+
+ private:
+  const uint64_t keep_;
+  mutable Mutex mutex_;
+  uint64_t count_ GUARDED_BY(mutex_) = 0;
+  std::unordered_set<uint64_t> damaged_ GUARDED_BY(mutex_);
+  std::vector<Finding> kept_ GUARDED_BY(mutex_);
+  std::vector<std::string> recoverable_ GUARDED_BY(mutex_);
+};
+
+}  // namespace packtrain

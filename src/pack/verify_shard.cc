@@ -1,0 +1,322 @@
+#include "pack/verify_shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/words.h"
+#include "pack/sequential_reader.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+namespace {
+
+// Below this a second look at bytes that are in the first-level cache is cheaper than joining two checks.
+constexpr size_t kJoinBytes = 8 << 10;
+
+void add_range(std::vector<SampleRange>& ranges, uint64_t sample) {
+  if (!ranges.empty() && ranges.back().second == sample + 1) return;
+  if (!ranges.empty() && ranges.back().second == sample) {
+    ++ranges.back().second;
+  } else {
+    ranges.push_back({sample, sample + 1});
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<SampleRange>> samples_by_shard(const Dataset& dataset) {
+  const Manifest& manifest = dataset.manifest();
+  std::vector<std::vector<SampleRange>> ranges(manifest.shards.size());
+  const bool rows = manifest.form == "rows";
+  for (uint64_t sample = 0; sample < manifest.samples; ++sample) {
+    if (const uint32_t shard = dataset.shard_of(sample); shard < ranges.size())
+      add_range(ranges[shard], sample);
+    if (rows) continue;
+    for (uint32_t field = 0; field < manifest.fields.size(); ++field) {
+      const FieldLocation at = dataset.locate(sample, field);
+      if (at.present && at.plain && at.shard < ranges.size()) add_range(ranges[at.shard], sample);
+    }
+  }
+  return ranges;
+}
+
+// The field whose bytes are passing by.
+struct ShardCheck::OpenField {
+  const Extent* extent = nullptr;
+  FieldLocation at;
+  uint64_t left = 0;   // bytes still to come
+  uint32_t check = 0;  // of those that came
+};
+
+std::string ShardCheck::key_of(uint64_t sample) const {
+  const Result<std::string_view> key = dataset_->key(sample);
+  return key.ok() ? std::string(*key) : fmt::format("#{}", sample);
+}
+
+void ShardCheck::find_in_field(const Extent& extent, uint64_t length, std::string what) {
+  findings_.add({spec_.path, key_of(extent.sample), field_name(extent.field), extent.offset, std::move(what)},
+                extent.sample);
+  Lock lock(mutex_);
+  field_damaged_ = true;
+  if (extent.offset >= readable_) return;
+  const uint64_t last = std::min(readable_, extent.offset + std::max<uint64_t>(1, length)) - 1;
+  for (uint64_t block = extent.offset / kBlockBytes; block <= last / kBlockBytes; ++block)
+    explained_[block] = true;
+}
+
+Result<bool> ShardCheck::open() {
+  Result<std::unique_ptr<File>> file = storage_.open(path_);
+  if (!file.ok()) {
+    if (file.status().code() != Code::not_found) return file.status().at(spec_.path);
+    findings_.add({spec_.path, "", "", 0, "the shard is missing"});
+    for (const auto& [first, end] : samples_) {
+      for (uint64_t sample = first; sample < end; ++sample) {
+        findings_.add({spec_.path, key_of(sample), "", 0, "its shard is missing"}, sample);
+      }
+    }
+    return false;
+  }
+  file_ = std::move(*file);
+  readable_ = std::min(file_->size(), spec_.bytes);
+  if (file_->size() != spec_.bytes) {
+    whole_ = false;
+    findings_.add({spec_.path, "", "", readable_,
+                   fmt::format("the shard has {} bytes and should have {}", file_->size(), spec_.bytes)});
+  } else if (spec_.mtime_ns != 0 && file_->info().mtime_ns != spec_.mtime_ns) {
+    whole_ = false;
+    findings_.add(
+        {spec_.path, "", "", 0, "the container was written to after it was indexed; index it again"});
+  }
+  {
+    Lock lock(mutex_);
+    explained_.assign(blocks(), false);
+  }
+  block_checks_.assign(blocks(), 0);
+  has_checks_ = !spec_.hash.empty();
+  if (dataset_ != nullptr) collect_extents();
+  return true;
+}
+
+void ShardCheck::collect_extents() {
+  const auto fields = static_cast<uint32_t>(dataset_->manifest().fields.size());
+  for (const auto& [first, end] : samples_) {
+    for (uint64_t sample = first; sample < end; ++sample) {
+      for (uint32_t field = 0; field < fields; ++field) {
+        const FieldLocation at = dataset_->locate(sample, field);
+        if (!at.present || !at.plain || at.shard != shard_) continue;
+        const Extent extent{at.offset, sample, field};
+        if (at.offset > spec_.bytes || at.length > spec_.bytes - at.offset) {
+          find_in_field(extent, at.length, "its row in the index points outside the shard");
+        } else if (at.offset + at.length > readable_) {
+          find_in_field(extent, at.length, "its bytes are cut off");
+        } else if (at.length == 0) {
+          if (at.check_kind != CheckKind::none && at.check != 0) {
+            find_in_field(extent, 0, "it is empty and its check is not that of nothing");
+          }
+        } else {
+          extents_.push_back(extent);
+          (at.check_kind == CheckKind::none ? lacks_checks_ : has_checks_) = true;
+        }
+      }
+    }
+  }
+  const auto by_offset = [](const Extent& a, const Extent& b) { return a.offset < b.offset; };
+  if (!std::is_sorted(extents_.begin(), extents_.end(), by_offset)) {
+    std::stable_sort(extents_.begin(), extents_.end(), by_offset);
+  }
+  uint64_t end = 0;
+  const auto overlapping = [&](const Extent& extent) {
+    if (extent.offset < end) {
+      overlaps_.push_back(extent);
+      return true;
+    }
+    end = extent.offset + dataset_->locate(extent.sample, extent.field).length;
+    return false;
+  };
+  extents_.erase(std::remove_if(extents_.begin(), extents_.end(), overlapping), extents_.end());
+  if (!spec_.hash.empty()) lacks_checks_ = false;  // block checks cover every byte
+}
+
+Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
+  const uint64_t begin = first_block * kBlockBytes, end = std::min(end_block * kBlockBytes, readable_);
+  auto next = std::lower_bound(extents_.begin(), extents_.end(), begin,
+                               [](const Extent& extent, uint64_t offset) { return extent.offset < offset; });
+  // Fields belong to the range they begin in, so the last one may lead beyond the end.
+  const auto behind = std::lower_bound(next, extents_.end(), end, [](const Extent& extent, uint64_t offset) {
+    return extent.offset < offset;
+  });
+  uint64_t read_end = end;
+  if (behind != next) {
+    const Extent& last = *(behind - 1);
+    read_end = std::max(end, last.offset + dataset_->locate(last.sample, last.field).length);
+  }
+
+  SequentialReader reader(storage_, *file_, begin, read_end);
+  OpenField open;
+  uint32_t block_check = 0;
+  uint64_t at = begin;
+  while (true) {
+    Result<Bytes> got = reader.next();
+    if (!got.ok()) return got.status().at(fmt::format("{} @ {}", spec_.path, at));
+    Bytes bytes = *got;
+    if (bytes.empty()) break;
+    const uint64_t piece_bytes = std::min<uint64_t>(bytes.size(), at < end ? end - at : 0);
+    while (!bytes.empty()) {
+      if (open.left == 0 && next != behind && next->offset == at) {
+        open.extent = &*next++;
+        open.at = dataset_->locate(open.extent->sample, open.extent->field);
+        open.left = open.at.length;
+        open.check = 0;
+      }
+      const uint64_t until = open.left > 0 ? at + open.left : next != behind ? next->offset : read_end;
+      const uint64_t block_end = (at / kBlockBytes + 1) * kBlockBytes;
+      const Bytes part = bytes.first(std::min<uint64_t>(bytes.size(), std::min(until, block_end) - at));
+      if (open.left == 0) {
+        block_check = crc32c(part, block_check);
+      } else if (open.at.check_kind == CheckKind::crc32c) {
+        // Every byte is looked at once: the block's check is joined from those of its parts.
+        const bool begins = open.left == open.at.length;
+        if (part.size() < kJoinBytes) {
+          open.check = crc32c(part, open.check);
+          block_check = crc32c(part, block_check);
+        } else {
+          const uint32_t check = crc32c(part);
+          open.check = begins ? check : crc32c_join(open.check, check, part.size());
+          block_check = crc32c_join(block_check, check, part.size());
+        }
+      } else {
+        if (open.at.check_kind == CheckKind::crc32) open.check = crc32(part, open.check);
+        if (!spec_.hash.empty()) block_check = crc32c(part, block_check);
+      }
+      at += part.size();
+      bytes = bytes.subspan(part.size());
+      if (open.left > 0 && (open.left -= part.size()) == 0) end_field(open);
+      if (at <= end && (at == block_end || at == end)) {
+        block_checks_[(at - 1) / kBlockBytes] = block_check;
+        block_check = 0;
+      }
+    }
+    if (!meter_.add(0, piece_bytes)) return Status(Code::stopped, "stopped; nothing was changed");
+  }
+  return {};
+}
+
+void ShardCheck::end_field(const OpenField& open) {
+  if (open.at.check_kind == CheckKind::none || open.check == open.at.check) return;
+  find_in_field(*open.extent, open.at.length,
+                fmt::format("its {} bytes are not what was written: the {} differs", open.at.length,
+                            check_kind_name(open.at.check_kind)));
+}
+
+Result<bool> ShardCheck::finish() {
+  std::vector<std::byte> bytes;
+  for (const Extent& extent : overlaps_) {
+    const Status read = dataset_->read(extent.sample, extent.field, bytes, true);
+    if (read.code() == Code::io) return read.at(spec_.path);
+    if (!read.ok()) find_in_field(extent, 0, read.message());
+  }
+  if (!spec_.hash.empty() && has_checks_) {
+    const std::span<const uint32_t> recorded =
+        dataset_ == nullptr ? std::span<const uint32_t>() : dataset_->block_checks(shard_);
+    // A block that is cut off, or has bytes behind it that do not belong there, was named by its size.
+    const uint64_t comparable = file_->size() == spec_.bytes ? blocks() : readable_ / kBlockBytes;
+    bool same = true;
+    for (uint64_t block = 0; block < std::min<uint64_t>(comparable, recorded.size()); ++block) {
+      if (block_checks_[block] == recorded[block]) continue;
+      same = whole_ = false;
+      bool explained;
+      {
+        Lock lock(mutex_);
+        explained = explained_[block];
+      }
+      PACKTRAIN_TRY(place_block_damage(block, explained));
+    }
+    const Bytes checks = std::as_bytes(std::span(block_checks_));
+    if (same && file_->size() == spec_.bytes && xxh128_hex(checks) != spec_.hash) {
+      whole_ = false;
+      findings_.add({spec_.path, "", "", 0,
+                     dataset_ == nullptr
+                         ? "its bytes are not what was written (the index that would tell where is "
+                           "damaged or missing)"
+                         : "its hash is not that of the manifest"});
+    }
+  }
+  Lock lock(mutex_);
+  return whole_ && !field_damaged_;
+}
+
+Status ShardCheck::place_block_damage(uint64_t block, bool explained) {
+  const uint64_t begin = block * kBlockBytes, end = std::min(begin + kBlockBytes, readable_);
+  // Damaged fields were named already: what is left to look at lies between them.
+  auto after = std::upper_bound(extents_.begin(), extents_.end(), begin,
+                                [](uint64_t offset, const Extent& extent) { return offset < extent.offset; });
+  const Extent* before = after == extents_.begin() ? nullptr : &*(after - 1);
+  bool found = false;
+  while (true) {
+    const Extent* const next = after == extents_.end() ? nullptr : &*after;
+    PACKTRAIN_ASSIGN(differs, compare_gap(begin, end, before, next));
+    found = found || differs;
+    if (next == nullptr || next->offset >= end) break;
+    before = next;
+    ++after;
+  }
+  if (found || explained) return {};
+  const Extent* const near = before != nullptr ? before : extents_.empty() ? nullptr : &extents_.front();
+  findings_.add(
+      {spec_.path, near == nullptr ? "" : key_of(near->sample), "", begin,
+       fmt::format("bytes {} to {} are not what was written, though every field among them that has a "
+                   "check of its own is sound",
+                   begin, end)});
+  return {};
+}
+
+Result<bool> ShardCheck::compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after) {
+  const Format* const format = find_format(spec_.format);
+  if (format == nullptr || format->layout == nullptr || format->layout->needs_crc32) return false;
+  const Layout& layout = *format->layout;
+  uint64_t begin = 0, padding = 0;
+  if (before != nullptr) {
+    const uint64_t length = dataset_->locate(before->sample, before->field).length;
+    begin = before->offset + length;
+    padding = layout.padding(length);
+  }
+  const uint64_t end = after == nullptr ? spec_.bytes : after->offset;
+  if (begin + padding > end) return false;
+  std::vector<std::byte> expected(end - begin);
+  const MutableBytes rest = MutableBytes(expected).subspan(padding);
+  if (after != nullptr) {
+    const uint64_t size = dataset_->locate(after->sample, after->field).length;
+    const std::string name = key_of(after->sample) + "." + field_name(after->field);
+    if (layout.head_bytes(name, size, begin + padding) != rest.size()) return false;
+    layout.write_head({name, begin + padding, size, 0}, rest);
+  } else {
+    if (layout.tail_bytes({}, begin + padding) != rest.size()) return false;
+    layout.write_tail({}, begin + padding, rest);
+  }
+
+  from = std::max(from, begin);
+  to = std::min(to, end);
+  if (from >= to) return false;
+  std::vector<std::byte> found(to - from);
+  PACKTRAIN_TRY(storage_.read(*file_, from, found));
+  const auto difference = std::mismatch(found.begin(), found.end(), expected.begin() + (from - begin)).first;
+  if (difference == found.end()) return false;
+  const uint64_t at = from + static_cast<uint64_t>(difference - found.begin());
+  if (at < begin + padding) {
+    findings_.add({spec_.path, key_of(before->sample), field_name(before->field), at,
+                   "the padding behind it is not zero"},
+                  before->sample);
+  } else if (after != nullptr) {
+    findings_.add({spec_.path, key_of(after->sample), field_name(after->field), at,
+                   "the header in front of it is damaged"},
+                  after->sample);
+  } else {
+    findings_.add({spec_.path, "", "", at, "the end mark of the container is damaged"});
+  }
+  return true;
+}
+
+}  // namespace packtrain
