@@ -1,0 +1,281 @@
+// The promises of every Storage on the real filesystem, for both backends.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "io/posix_file.h"
+#include "io/test_storage.h"
+
+namespace packtrain {
+namespace {
+
+std::string random_text(size_t bytes, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string text(bytes, '\0');
+  for (size_t at = 0; at < bytes; at += 8) {
+    const uint64_t word = random();
+    std::memcpy(text.data() + at, &word, std::min<size_t>(8, bytes - at));
+  }
+  return text;
+}
+
+class ReadsTest : public testing::TestWithParam<ReadBackend> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == ReadBackend::io_uring) {
+      const auto trouble = io_uring_trouble();
+      if (!trouble.empty()) GTEST_SKIP() << trouble;
+    }
+    PosixOptions options;
+    options.backend = GetParam();
+    storage_ = make_posix_storage(options);
+    text_ = random_text(3'000'007, 1);
+    put(*storage_, folder_ / "data", text_);
+    auto file = storage_->open(folder_ / "data");
+    ASSERT_TRUE(file.ok()) << file.status().text();
+    file_ = std::move(file).value();
+  }
+
+  struct Request {
+    Read read;
+    std::string bytes;
+  };
+  std::unique_ptr<Request> request(uint64_t offset, size_t size) {
+    auto made = std::make_unique<Request>();
+    made->bytes.resize(size);
+    made->read.file = file_.get();
+    made->read.offset = offset;
+    made->read.into = std::as_writable_bytes(std::span(made->bytes.data(), size));
+    made->read.tag = reinterpret_cast<uintptr_t>(made.get());
+    return made;
+  }
+
+  // Submits random reads in batches, takes them back as they come, and counts those whose bytes are wrong.
+  size_t wrong_reads(Storage& storage, size_t count, uint32_t depth, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    auto reads = storage.reads(depth);
+    std::vector<std::unique_ptr<Request>> requests;
+    size_t submitted = 0, finished = 0, wrong = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t offset = random() % text_.size();
+      requests.push_back(request(offset, random() % std::min<uint64_t>(20'000, text_.size() - offset + 1)));
+    }
+    while (finished < count) {
+      std::vector<Read*> batch;
+      for (size_t i = 0; i < 1 + random() % 40 && submitted < count; ++i)
+        batch.push_back(&requests[submitted++]->read);
+      reads->submit(batch);
+      Read* done[16];
+      const size_t got = reads->wait(std::span(done, 1 + random() % 16));
+      if (got == 0) return count;  // something was in flight
+      for (size_t i = 0; i < got; ++i) {
+        const auto* back = reinterpret_cast<const Request*>(done[i]->tag);
+        if (!done[i]->status.ok() ||
+            std::memcmp(back->bytes.data(), text_.data() + done[i]->offset, back->bytes.size()) != 0)
+          ++wrong;
+      }
+      finished += got;
+    }
+    return wrong + reads->in_flight();
+  }
+
+  Status read_one(const Read& wanted) {
+    auto reads = storage_->reads(4);
+    Read read = wanted;
+    Read* one = &read;
+    reads->submit({&one, 1});
+    Read* done[2] = {};
+    EXPECT_EQ(reads->wait(done), 1u);
+    EXPECT_EQ(done[0], one);
+    EXPECT_EQ(reads->in_flight(), 0u);
+    return read.status;
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Storage> storage_;
+  std::string text_;
+  std::unique_ptr<File> file_;
+};
+
+TEST_P(ReadsTest, TenThousandRandomReadsGetTheirBytes) {
+  EXPECT_EQ(wrong_reads(*storage_, 10'000, 32, 7), 0u);
+}
+
+TEST_P(ReadsTest, DepthOneTakesAnyBatch) { EXPECT_EQ(wrong_reads(*storage_, 500, 1, 8), 0u); }
+
+TEST_P(ReadsTest, DepthZeroMeansOne) { EXPECT_EQ(wrong_reads(*storage_, 50, 0, 9), 0u); }
+
+TEST_P(ReadsTest, FourThreadsWithReadsOfTheirOwn) {
+  std::vector<std::thread> threads;
+  std::array<size_t, 4> wrong{};
+  for (size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] { wrong[i] = wrong_reads(*storage_, 1'000, 16, 100 + i); });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, (std::array<size_t, 4>{}));
+}
+
+TEST_P(ReadsTest, NothingInFlightIsNotWaitedFor) {
+  auto reads = storage_->reads(4);
+  Read* done[4];
+  EXPECT_EQ(reads->wait(done), 0u);
+}
+
+TEST_P(ReadsTest, DestructorWaitsForWhatIsInFlight) {
+  std::vector<std::unique_ptr<Request>> requests;
+  {
+    auto reads = storage_->reads(8);
+    std::vector<Read*> batch;
+    for (size_t i = 0; i < 64; ++i) {
+      requests.push_back(request(i * 1000, 40'000));
+      batch.push_back(&requests.back()->read);
+    }
+    reads->submit(batch);
+  }
+  for (const auto& made : requests)
+    EXPECT_EQ(made->bytes, text_.substr(made->read.offset, made->bytes.size()));
+}
+
+TEST_P(ReadsTest, BehindTheEndIsCorruptAndSaysWhereTheEndIs) {
+  auto over = request(text_.size() - 10, 11);
+  const Status status = read_one(over->read);
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("data"), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find("file ends at 3000007"), std::string::npos) << status.text();
+  EXPECT_EQ(read_one(request(text_.size() + 4096, 1)->read).code(), Code::corrupt);
+  EXPECT_EQ(read_one(request(uint64_t{1} << 63, 1)->read).code(), Code::corrupt);
+  EXPECT_TRUE(read_one(request(text_.size() - 10, 10)->read).ok());
+}
+
+TEST_P(ReadsTest, FileCutAfterOpenIsCorrupt) {
+  ASSERT_EQ(::truncate((folder_ / "data").c_str(), 1000), 0);
+  const Status status = read_one(request(500, 1000)->read);
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("file ends at 1000"), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find("3000007 bytes long when"), std::string::npos) << status.text();
+}
+
+TEST_P(ReadsTest, ErrorOfTheKernelIsIoWithPathAndOffset) {
+  const int descriptor = ::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  const PosixFile folder(descriptor, FileInfo{}, folder_.path());
+  auto wanted = request(77, 10);
+  wanted->read.file = &folder;
+  const Status status = read_one(wanted->read);
+  EXPECT_EQ(status.code(), Code::io);
+  EXPECT_NE(status.text().find(folder_.path() + " @ 77"), std::string::npos) << status.text();
+}
+
+TEST_P(ReadsTest, BadReadDoesNotSpoilItsNeighbours) {
+  auto reads = storage_->reads(8);
+  auto first = request(0, 100), bad = request(text_.size(), 100), last = request(5000, 100);
+  Read* batch[] = {&first->read, &bad->read, &last->read};
+  reads->submit(batch);
+  Read* done[3];
+  for (size_t taken = 0; taken < 3;) taken += reads->wait(done);
+  EXPECT_TRUE(first->read.status.ok());
+  EXPECT_EQ(bad->read.status.code(), Code::corrupt);
+  EXPECT_TRUE(last->read.status.ok());
+  EXPECT_EQ(last->bytes, text_.substr(5000, 100));
+}
+
+TEST_P(ReadsTest, FailedReadCanBeSubmittedAgain) {
+  auto again = request(text_.size(), 10);
+  EXPECT_FALSE(read_one(again->read).ok());
+  again->read.status = Status(Code::io, "old");
+  again->read.offset = 0;
+  EXPECT_TRUE(read_one(again->read).ok());
+}
+
+TEST_P(ReadsTest, LongerThanOneCallTakesIsCutAndJoined) {
+  // A sparse file: 1 GiB + 1 MiB of address space, little of it touched by the disk.
+  const uint64_t size = (uint64_t{1} << 30) + (uint64_t{1} << 20);
+  const std::string path = folder_ / "long";
+  const int descriptor = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(descriptor, 0);
+  ASSERT_EQ(::ftruncate(descriptor, static_cast<off_t>(size)), 0);
+  ASSERT_EQ(::pwrite(descriptor, "end", 3, static_cast<off_t>(size) - 3), 3);
+  ASSERT_EQ(::pwrite(descriptor, "cut", 3, (off_t{1} << 30) - 1), 3);
+  ::close(descriptor);
+  auto file = storage_->open(path);
+  ASSERT_TRUE(file.ok());
+  const std::unique_ptr<char[]> buffer(new (std::nothrow) char[size]);
+  if (buffer == nullptr) GTEST_SKIP() << "no memory for a read of more than 1 GiB";
+  Read read;
+  read.file = file->get();
+  read.into = std::as_writable_bytes(std::span(buffer.get(), size));
+  ASSERT_TRUE(read_one(read).ok());
+  EXPECT_EQ(std::string_view(buffer.get() + size - 3, 3), "end");
+  EXPECT_EQ(std::string_view(buffer.get() + (size_t{1} << 30) - 1, 3), "cut");
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ReadsTest, testing::Values(ReadBackend::pool, ReadBackend::io_uring),
+                         [](const auto& made) {
+                           return std::string(made.param == ReadBackend::pool ? "pool" : "io_uring");
+                         });
+
+TEST(BackendTest, EnvironmentChoosesWhereTheOptionDoesNot) {
+  ASSERT_EQ(::setenv("PACKTRAIN_IO", "pool", 1), 0);
+  EXPECT_FALSE(io_uring_trouble().empty());
+  ::unsetenv("PACKTRAIN_IO");
+}
+
+TEST(BlockingReadTest, FillsOrSaysWhy) {
+  TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  const std::string text = random_text(100'000, 3);
+  put(storage, folder / "a", text);
+  auto file = storage.open(folder / "a");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ((*file)->size(), text.size());
+  std::string bytes(1000, '\0');
+  const auto into = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
+  ASSERT_TRUE(storage.read(**file, 4321, into).ok());
+  EXPECT_EQ(bytes, text.substr(4321, 1000));
+  EXPECT_EQ(storage.read(**file, text.size() - 999, into).code(), Code::corrupt);
+  EXPECT_TRUE(storage.read(**file, text.size() + 1, into.first(0)).ok());
+}
+
+TEST(OpenTest, RefusesWhatIsNoFile) {
+  TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  EXPECT_EQ(storage.open(folder / "absent").status().code(), Code::not_found);
+  EXPECT_EQ(storage.open(folder.path()).status().code(), Code::invalid);
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(storage.open(folder / "fifo").status().code(), Code::invalid);  // and does not wait for a writer
+  put(storage, folder / "file", "x");
+  EXPECT_EQ(storage.open(folder / "file/below").status().code(), Code::not_found);
+  EXPECT_EQ(storage.open(std::string_view("a\0b", 3)).status().code(), Code::invalid);
+  EXPECT_EQ(storage.open(std::string(300, 'n')).status().code(), Code::invalid);
+  EXPECT_NE(storage.open(folder / "line\nend").status().text().find("line\\nend"), std::string::npos);
+}
+
+TEST(OpenTest, UnreadableIsIo) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  TemporaryFolder folder;
+  put(posix_storage(), folder / "a", "x");
+  ASSERT_EQ(::chmod((folder / "a").c_str(), 0), 0);
+  EXPECT_EQ(posix_storage().open(folder / "a").status().code(), Code::io);
+}
+
+TEST(MapTest, GivesTheWholeFileAndOutlivesItsName) {
+  TemporaryFolder folder;
+  const std::string text = random_text(70'000, 4);
+  put(posix_storage(), folder / "a", text);
+  put(posix_storage(), folder / "empty", "");
+  auto mapping = posix_storage().map(folder / "a");
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  ASSERT_TRUE(posix_storage().remove(folder / "a").ok());
+  EXPECT_EQ(as_text((*mapping)->bytes()), text);
+  auto empty = posix_storage().map(folder / "empty");
+  ASSERT_TRUE(empty.ok());
+  EXPECT_TRUE((*empty)->bytes().empty());
+  EXPECT_EQ(posix_storage().map(folder / "a").status().code(), Code::not_found);
+}
+
+}  // namespace
+}  // namespace packtrain
