@@ -1,0 +1,100 @@
+// open_dataset: a folder, an indexed container, or bare containers.
+#include "base/words.h"
+#include "format/index_cache.h"
+#include "format/index_containers.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+namespace {
+
+// The index beside the first container, if it is of these containers and no others.
+Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const std::string> containers) {
+  std::string folder = containers[0] + ".packtrain";
+  if (!storage.stat(folder + "/manifest.json").ok()) return std::shared_ptr<Dataset>();
+  PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, folder));
+  if (dataset->manifest().shards.size() != containers.size()) return std::shared_ptr<Dataset>();
+  for (uint32_t i = 0; i < containers.size(); ++i) {
+    if (absolute_path(dataset->shard_path(i)) != absolute_path(containers[i])) {
+      return std::shared_ptr<Dataset>();
+    }
+  }
+  return dataset;
+}
+
+// Null if there is none, or none that can be used.
+std::shared_ptr<Dataset> open_cached(Storage& storage, const std::string& folder) {
+  if (!storage.stat(folder + "/manifest.json").ok()) return nullptr;
+  auto cached = Dataset::open(storage, folder);
+  return cached.ok() ? *cached : nullptr;
+}
+
+Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std::string> containers,
+                                           const OpenOptions& options) {
+  std::vector<ContainerPath> paths;
+  for (const std::string& container : containers) paths.push_back({container, absolute_path(container)});
+
+  std::optional<std::string> cached;
+  std::optional<CacheLock> lock;
+  if (options.cache) {
+    PACKTRAIN_ASSIGN(folder, cache_folder(storage, containers));
+    cached = std::move(folder);
+  }
+  if (cached) {
+    if (auto dataset = open_cached(storage, *cached)) return dataset;
+    if (storage.make_folder(cached->substr(0, cached->rfind('/'))).ok()) {
+      PACKTRAIN_ASSIGN(held, CacheLock::take(*cached, options.progress));
+      lock.emplace(std::move(held));
+      if (auto dataset = open_cached(storage, *cached)) return dataset;
+    }
+  }
+  PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, {.progress = options.progress}));
+  IndexBuilder::Finished finished = builder.finish();
+  std::string kept = "not kept";
+  std::shared_ptr<Dataset> dataset;
+  if (cached) {
+    Status status = publish_index(storage, *cached, finished, /*durable=*/false);
+    if (status.ok()) {
+      dataset = open_cached(storage, *cached);
+      kept = "kept in " + *cached;
+    } else {
+      kept = "could not be kept: " + status.text();
+    }
+  }
+  if (dataset == nullptr) {
+    seal_manifest(finished);
+    PACKTRAIN_ASSIGN(in_memory, Dataset::from_memory(storage, "", std::move(finished)));
+    dataset = std::move(in_memory);
+  }
+  if (options.note) {
+    *options.note =
+        "indexed " + count_in_words(dataset->samples()) + " samples of " +
+        (containers.size() == 1 ? containers[0] : count_in_words(containers.size()) + " containers") +
+        " on the fly (" + kept + "); run `packtrain index` on " + (containers.size() == 1 ? "it" : "them") +
+        " to have the index beside " + (containers.size() == 1 ? "it" : "them");
+  }
+  return dataset;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view path,
+                                              const OpenOptions& options) {
+  if (options.note) options.note->clear();
+  auto info = storage.stat(path);
+  if (info.ok() && info->kind == FileKind::folder) return Dataset::open(storage, path);
+  if (info.ok() && (path == "manifest.json" || path.ends_with("/manifest.json"))) {
+    return Dataset::open(storage, path == "manifest.json" ? "." : path.substr(0, path.rfind('/')));
+  }
+  PACKTRAIN_ASSIGN(containers, expand_paths(storage, path));
+  PACKTRAIN_ASSIGN(dataset, open_beside(storage, containers));
+  if (dataset != nullptr) return dataset;
+  for (const std::string& container : containers) {
+    PACKTRAIN_ASSIGN(found, storage.stat(container));
+    if (found.kind != FileKind::folder) continue;
+    if (containers.size() == 1) return Dataset::open(storage, container);
+    return Status(Code::invalid, "is a folder; give one dataset folder, or container files").at(container);
+  }
+  return open_bare(storage, containers, options);
+}
+
+}  // namespace packtrain
