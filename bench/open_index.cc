@@ -1,0 +1,107 @@
+// What opening an index costs, by its number of samples.
+//
+//   open_index make FOLDER SAMPLES   writes the index of a synthetic dataset: its shards are named, not there
+//   open_index open FOLDER           opens it, looks at one sample of a thousand places, and prints one JSON
+//                                    object: seconds and how much resident memory grew, of opening and of
+//                                    looking
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "packtrain/index.h"
+
+namespace {
+
+using namespace packtrain;
+
+constexpr uint64_t kSamplesPerShard = 5000;
+constexpr uint64_t kPhotoBytes = 110'000, kStretchBytes = 111'616;  // with its tar headers and padding
+constexpr uint64_t kLookUps = 1000;
+
+Status make(const std::string& folder, uint64_t samples) {
+  Storage& storage = posix_storage();
+  PACKTRAIN_TRY(storage.make_folder(folder));
+  IndexBuilder builder;
+  builder.begin_split("train");
+  uint32_t shard = 0;
+  for (uint64_t i = 0; i < samples; i++) {
+    const uint64_t place = i % kSamplesPerShard;
+    if (place == 0) {
+      const std::string number = std::to_string(i / kSamplesPerShard);
+      shard = builder.add_shard({.path = "train-" + number + ".tar",
+                                 .format = "webdataset",
+                                 .bytes = kSamplesPerShard * kStretchBytes});
+    }
+    const std::string key = std::to_string(i);
+    builder.begin_sample(key);
+    builder.add_field("jpg", shard, place * kStretchBytes + 512, kPhotoBytes, CheckKind::crc32c,
+                      static_cast<uint32_t>(i), key + ".jpg");
+    builder.set_label(static_cast<int64_t>(i % 1000));
+    PACKTRAIN_TRY(builder.end_sample());
+  }
+  IndexBuilder::Finished finished = builder.finish();
+  for (const auto& [name, bytes] :
+       {std::pair{"index.npz", &finished.index_npz}, std::pair{"names.npz", &finished.names_npz}}) {
+    PACKTRAIN_TRY(write_whole(storage, folder + "/" + name, as_bytes(*bytes), {.replace = true}));
+    finished.manifest.files.push_back(
+        {.path = name, .bytes = bytes->size(), .hash = xxh128_hex(as_bytes(*bytes))});
+  }
+  const std::string manifest = finished.manifest.encode();
+  return write_whole(storage, folder + "/manifest.json", as_bytes(manifest), {.replace = true});
+}
+
+uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t all_pages = 0, resident_pages = 0;
+  statm >> all_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+Status open_once(const std::string& folder) {
+  Storage& storage = posix_storage();
+  const uint64_t at_start = resident_bytes();
+  const auto begun = std::chrono::steady_clock::now();
+  PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, folder));
+  const auto opened = std::chrono::steady_clock::now();
+  const uint64_t when_open = resident_bytes();
+  uint64_t sum = 0;  // printed, so that no look is left out
+  for (uint64_t i = 0; i < kLookUps; i++) {
+    const uint64_t sample = dataset->samples() / kLookUps * i;
+    sum += dataset->locate(sample, 0).offset + static_cast<uint64_t>(dataset->label(sample));
+  }
+  const auto looked = std::chrono::steady_clock::now();
+  const uint64_t at_end = resident_bytes();
+
+  Json result = Json::object();
+  result.set("samples", dataset->samples())
+      .set("open_seconds", std::chrono::duration<double>(opened - begun).count())
+      .set("open_bytes", when_open - at_start)
+      .set("look_seconds", std::chrono::duration<double>(looked - opened).count())
+      .set("look_bytes", at_end - when_open)
+      .set("sum", sum);
+  std::puts(result.dump().c_str());
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 2 ? argv[1] : "";
+  Status status;
+  if (verb == "make" && argc == 4) {
+    status = make(argv[2], std::strtoull(argv[3], nullptr, 10));
+  } else if (verb == "open" && argc == 3) {
+    status = open_once(argv[2]);
+  } else {
+    std::fputs("usage: open_index make FOLDER SAMPLES\n       open_index open FOLDER\n", stderr);
+    return 2;
+  }
+  if (!status.ok()) std::fprintf(stderr, "open_index: %s\n", status.text().c_str());
+  return status.ok() ? 0 : 1;
+}
