@@ -73,6 +73,9 @@ struct Catalog {
   Skipped skipped;
   std::vector<std::string> missing;  // files that a list names and that are not there, up to 1000
   uint64_t missing_count = 0;
+  std::vector<std::string> warnings;  // what the user should know, a sentence each
+  // What stands in front of the paths of containers[i] and streams[i], as CatalogRoot::prefix does for files.
+  std::vector<std::string> container_prefixes, stream_prefixes;
 
   std::string_view name(NameRef ref) const { return std::string_view(names).substr(ref.at, ref.bytes); }
   NameRef keep(std::string_view text) {

@@ -1,1 +1,151 @@
-#include "packtrain/pack.h"
+// Names: keys that every reader of tar shards takes, and paths that are safe to extract.
+#include <algorithm>
+#include <bit>
+
+#include "base/hash.h"
+#include "pack/catalog.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kMostNameBytes = 100;  // of a tar header: key, dot, field
+constexpr size_t kHashBytes = 1 + 16;   // "-" and hex digits
+constexpr size_t kLeastKeyBytes = 1 + kHashBytes;
+
+bool fits_key(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+std::string_view prefix_of(const Catalog& catalog, const Cell& cell) {
+  switch (cell.origin) {
+    case Origin::file:
+      return catalog.roots[cell.source].prefix;
+    case Origin::container:
+      return cell.source < catalog.container_prefixes.size() ? catalog.container_prefixes[cell.source]
+                                                             : std::string_view();
+    case Origin::stream:
+      return cell.source < catalog.stream_prefixes.size() ? catalog.stream_prefixes[cell.source]
+                                                          : std::string_view();
+    case Origin::text:
+      break;
+  }
+  return {};
+}
+
+// The key a sample would have if there were no others and names might be of any length. webdataset passes
+// over members below "__name__", Hugging Face over names that begin with "__" or ".": no part begins so.
+void make_safe(std::string_view original, std::string& out) {
+  out.clear();
+  for (size_t at = 0; at <= original.size();) {
+    const size_t end = std::min(original.find('/', at), original.size());
+    std::string_view part = original.substr(at, end - at);
+    at = end + 1;
+    if (part.empty()) continue;
+    if (!out.empty()) out += '/';
+    const size_t begin = out.size();
+    for (const char c : part) {
+      const char safe = fits_key(c) ? c : '_';
+      if (safe == '_' && out.size() == begin + 1 && out.back() == '_') continue;
+      out += safe;
+    }
+    if (out[begin] == '-') out[begin] = '_';
+  }
+  if (out.empty()) out = "_";
+}
+
+// A key of at most `limit` bytes that ends in a hash.
+void add_hash(std::string_view original, uint64_t attempt, size_t limit, std::string& key) {
+  key.resize(std::min(key.size(), limit - kHashBytes));
+  while (key.ends_with('/')) key.pop_back();
+  if (key.empty()) key = "_";
+  key += '-';
+  key += hex64(xxh64(as_bytes(original), attempt));
+}
+
+// Which keys are taken: positions in a vector of keys, by open addressing. 8 to 16 bytes a key.
+class KeyTable {
+ public:
+  explicit KeyTable(const std::vector<std::string>& keys)
+      : keys_(keys), slots_(std::bit_ceil(keys.size() * 2 + 2), kFree), mask_(slots_.size() - 1) {}
+
+  // False if an equal key is there already.
+  bool insert(uint32_t position) {
+    const std::string& key = keys_[position];
+    for (size_t slot = xxh64(as_bytes(key)) & mask_;; slot = (slot + 1) & mask_) {
+      if (slots_[slot] == kFree) {
+        slots_[slot] = position;
+        return true;
+      }
+      if (keys_[slots_[slot]] == key) return false;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kFree = UINT32_MAX;
+  const std::vector<std::string>& keys_;
+  std::vector<uint32_t> slots_;
+  const size_t mask_;
+};
+
+}  // namespace
+
+std::vector<std::string> make_keys(const Catalog& catalog) {
+  std::vector<std::string> keys(catalog.samples.size());
+  std::vector<bool> kept(keys.size());  // the key is the original name
+  KeyTable taken(keys);
+  std::string original;
+  const auto set_original = [&](size_t i) {
+    const CatalogSample& sample = catalog.samples[i];
+    original.clear();
+    for (uint64_t c = sample.first_cell; c < catalog.end_cell(i) && original.empty(); ++c)
+      original = prefix_of(catalog, catalog.cells[c]);
+    if (!original.empty()) original += '/';
+    original += catalog.name(sample.stem);
+  };
+  const auto limit_of = [&](size_t i) {
+    size_t longest = 0;
+    for (uint64_t c = catalog.samples[i].first_cell; c < catalog.end_cell(i); ++c)
+      longest = std::max(longest, catalog.fields[catalog.cells[c].field].size());
+    return std::max(kLeastKeyBytes, kMostNameBytes - std::min(kMostNameBytes, longest + 1));
+  };
+
+  // Names that need no change come first, whatever their place: nobody else may take their key.
+  for (size_t i = 0; i < keys.size(); ++i) {
+    set_original(i);
+    make_safe(original, keys[i]);
+    if (keys[i] == original && keys[i].size() <= limit_of(i))
+      kept[i] = taken.insert(static_cast<uint32_t>(i));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (kept[i]) continue;
+    const size_t limit = limit_of(i);
+    if (keys[i].size() <= limit && taken.insert(static_cast<uint32_t>(i))) continue;
+    set_original(i);
+    const std::string safe = keys[i];
+    // Ends: every attempt is another hash, and only so many keys are taken.
+    for (uint64_t attempt = 0;; ++attempt) {
+      keys[i] = safe;
+      add_hash(original, attempt, limit, keys[i]);
+      if (taken.insert(static_cast<uint32_t>(i))) break;
+    }
+  }
+  return keys;
+}
+
+std::string recorded_path(const Catalog& catalog, const Cell& cell) {
+  const std::string_view path = catalog.name(cell.path);
+  if (cell.origin == Origin::text || path.empty()) return {};
+  std::string out(prefix_of(catalog, cell));
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (!out.empty()) out += '/';
+    out += part == ".." ? "_parent" : part;
+  }
+  std::replace(out.begin(), out.end(), '\0', '_');
+  return out.empty() ? "_" : out;
+}
+
+}  // namespace packtrain

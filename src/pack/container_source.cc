@@ -1,0 +1,104 @@
+// Samples that are samples already: datasets, WebDataset shards, labelled zips. They keep their keys, fields,
+// labels, splits and classes.
+#include <algorithm>
+#include <set>
+
+#include "base/words.h"
+#include "pack/sources.h"
+#include "pack/stems.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+namespace {
+
+// The dataset's fields as fields of the catalog: normalised, and still different from each other.
+Result<std::vector<uint16_t>> map_fields(CatalogBuilder& out, const Manifest& manifest) {
+  std::set<std::string> taken;
+  for (const FieldSpec& field : manifest.fields)
+    if (field_name(field.name) == field.name) taken.insert(field.name);
+  std::vector<uint16_t> numbers;
+  for (const FieldSpec& field : manifest.fields) {
+    std::string name = field_name(field.name);
+    if (name != field.name) {
+      const std::string wanted = name;
+      for (int number = 2; !taken.insert(name).second; ++number) name = wanted + "_" + std::to_string(number);
+    }
+    PACKTRAIN_ASSIGN(number, out.field(name));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::string split_names(const Manifest& manifest) {
+  std::string names;
+  for (const SplitSpec& split : manifest.splits) names += (names.empty() ? "" : ", ") + printable(split.name);
+  return names;
+}
+
+}  // namespace
+
+Status add_container(ScanContext& context, const Source& source) {
+  OpenOptions options;
+  options.cache = false;
+  PACKTRAIN_ASSIGN(dataset, open_dataset(context.storage, source.path, options));
+  const Manifest& manifest = dataset->manifest();
+  CatalogBuilder& out = context.out;
+  Catalog& catalog = out.catalog();
+  if (!source.split.empty() && manifest.splits.size() > 1)
+    return Status(Code::invalid, "has splits of its own (" + split_names(manifest) + "); give it without \"" +
+                                     source.split + "=\"")
+        .at(printable(source.path));
+  if (dataset->samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
+
+  PACKTRAIN_ASSIGN(fields, map_fields(out, manifest));
+  const uint32_t number = out.add_container(dataset, source.name);
+  catalog.files += manifest.shards.size() + manifest.files.size();
+  std::vector<int64_t> class_ids;
+  for (const std::string& name : manifest.classes) class_ids.push_back(out.class_id(name));
+  if (!manifest.classes.empty()) {
+    out.labels_are_named();
+    out.prefer_classes(manifest.classes);
+  }
+  out.reserve(dataset->samples(), dataset->samples() * (fields.size() + 1));
+
+  size_t split_position = 0;
+  for (uint64_t sample = 0; sample < dataset->samples(); ++sample) {
+    PACKTRAIN_TRY(context.progress.tick(sample, dataset->samples()));
+    std::string split = source.split_or_default();
+    if (source.split.empty() && !manifest.splits.empty()) {
+      while (split_position + 1 < manifest.splits.size() &&
+             sample >= manifest.splits[split_position].first + manifest.splits[split_position].count)
+        ++split_position;
+      split = manifest.splits[split_position].name;
+    }
+    PACKTRAIN_ASSIGN(key, dataset->key(sample));
+    out.begin_sample(catalog.keep(key), out.split(split));
+    const int64_t label = dataset->label(sample);
+    if (label != kNoLabel && class_ids.empty()) out.set_label(label);
+    if (label != kNoLabel && !class_ids.empty()) {
+      if (label < 0 || label >= static_cast<int64_t>(class_ids.size()))
+        return Status(Code::corrupt, "sample " + printable(key) + " has label " + std::to_string(label) +
+                                         ", which is none of its classes; run packtrain verify on it")
+            .at(printable(source.path));
+      out.set_label(class_ids[static_cast<size_t>(label)]);
+    }
+    for (uint32_t field = 0; field < fields.size(); ++field) {
+      const FieldLocation location = dataset->locate(sample, field);
+      if (!location.present) continue;
+      PACKTRAIN_ASSIGN(path, dataset->path(sample, field));
+      Cell cell;
+      cell.origin = Origin::container;
+      cell.field = fields[field];
+      cell.source = number;
+      cell.inner_field = field;
+      cell.where = sample;
+      cell.size = location.length;
+      cell.path = catalog.keep(path);
+      out.add(cell);
+    }
+    PACKTRAIN_TRY(out.end_sample());
+  }
+  return {};
+}
+
+}  // namespace packtrain

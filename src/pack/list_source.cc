@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/words.h"
+#include "pack/captions.h"
+#include "pack/list_rows.h"
+#include "pack/pickle.h"
+#include "pack/python_text.h"
+#include "pack/table_text.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+namespace {
+
+bool is_text(const PickleValue& value) {
+  return value.kind == PickleKind::text || value.kind == PickleKind::bytes;
+}
+
+Status take_pickled_label(const PickleValue& label, ListRows& rows) {
+  switch (label.kind) {
+    case PickleKind::none:
+      return {};
+    case PickleKind::boolean:
+    case PickleKind::integer:
+      rows.number_label(label.integer);
+      return {};
+    case PickleKind::real:
+      if (std::abs(label.real) < 9e15 && label.real == std::floor(label.real)) {
+        rows.number_label(static_cast<int64_t>(label.real));
+        return {};
+      }
+      break;
+    case PickleKind::text:
+    case PickleKind::bytes:
+      rows.text_label(Pickle::text(label));
+      return {};
+    default:
+      break;
+  }
+  return Status(Code::unsupported, "a label is a " + std::string(pickle_kind_name(label.kind)) +
+                                       "; labels are whole numbers or names");
+}
+
+Status take_pickled_row(const PickleValue& path, const PickleValue* label, size_t number, ListRows& rows) {
+  const std::string where = "entry " + std::to_string(number);
+  if (!is_text(path))
+    return Status(Code::unsupported, "a path is a " + std::string(pickle_kind_name(path.kind)) +
+                                         "; packtrain reads {path: label}, [(path, label)] and [path]")
+        .at(where);
+  PACKTRAIN_TRY(rows.begin(fs_encode(Pickle::text(path)), where));
+  if (label != nullptr) PACKTRAIN_TRY(take_pickled_label(*label, rows).at(where));
+  return rows.end(Json::object());
+}
+
+Status take_pickled_rows(const Pickle& pickle, ListRows& rows) {
+  const std::span<const PickleValue> items = pickle.items(pickle.root());
+  switch (pickle.root().kind) {
+    case PickleKind::dict:
+      for (size_t i = 0; i + 1 < items.size(); i += 2)
+        PACKTRAIN_TRY(take_pickled_row(items[i], &items[i + 1], i / 2, rows));
+      return {};
+    case PickleKind::list:
+    case PickleKind::tuple:
+      for (size_t i = 0; i < items.size(); ++i) {
+        const std::span<const PickleValue> pair = pickle.items(items[i]);
+        if (items[i].kind != PickleKind::dict && pair.size() == 2) {
+          PACKTRAIN_TRY(take_pickled_row(pair[0], &pair[1], i, rows));
+        } else {
+          PACKTRAIN_TRY(take_pickled_row(items[i], nullptr, i, rows));
+        }
+      }
+      return {};
+    default:
+      return Status(Code::unsupported, "holds a " + std::string(pickle_kind_name(pickle.root().kind)) +
+                                           "; packtrain reads {path: label}, [(path, label)] and [path]");
+  }
+}
+
+// Which member of the objects of a JSON list is the path, and which the label; decided by the first object.
+struct JsonColumns {
+  std::string path, label;
+};
+Result<JsonColumns> json_columns(const ScanOptions& options, const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.members()) names.push_back(name);
+  const size_t path = find_column(names, options.path_column, path_column_names());
+  if (path == kNoColumn) return no_path_column(names, options.path_column);
+  const size_t label = find_column(names, options.label_column, label_column_names());
+  if (label == kNoColumn && !options.label_column.empty())
+    return Status(Code::invalid, "has no member \"" + printable(options.label_column) + "\" for the label");
+  return JsonColumns{names[path], label == kNoColumn || label == path ? "" : names[label]};
+}
+
+// Takes entries of a JSON list: objects, [path, label] pairs, or paths alone. One thread at a time.
+class JsonRows {
+ public:
+  JsonRows(ScanContext& context, const Source& source) : context_(context), rows_(context, source) {}
+
+  Status take(const Json& entry, std::string_view where) {
+    if (entry.is_string()) return take_labelled(entry.as_string(), Json(), Json::object(), where);
+    if (entry.is_array() && entry.items().size() == 2 && entry.items()[0].is_string())
+      return take_labelled(entry.items()[0].as_string(), entry.items()[1], Json::object(), where);
+    if (!entry.is_object())
+      return Status(Code::corrupt, "is neither an object, a [path, label] pair nor a path").at(where);
+    if (columns_.path.empty()) {
+      auto columns = json_columns(context_.options, entry);
+      if (!columns.ok()) return columns.status().at(where);
+      columns_ = std::move(*columns);
+    }
+    if (!entry[columns_.path].is_string())
+      return Status(Code::corrupt, "has no text \"" + printable(columns_.path) + "\"").at(where);
+    Json further = Json::object();
+    for (const auto& [name, value] : entry.members())
+      if (name != columns_.path && (columns_.label.empty() || name != columns_.label))
+        further.set(name, value);
+    return take_labelled(entry[columns_.path].as_string(),
+                         columns_.label.empty() ? Json() : entry[columns_.label], std::move(further), where);
+  }
+
+  // One member of {path: label} or {path: {"label": …, …}}.
+  Status take_member(const std::string& path, const Json& value) {
+    if (!value.is_object()) return take_labelled(path, value, Json::object(), path);
+    std::vector<std::string> names;
+    for (const auto& [name, member] : value.members()) names.push_back(name);
+    const size_t label = find_column(names, context_.options.label_column, label_column_names());
+    Json further = Json::object();
+    for (size_t i = 0; i < names.size(); ++i)
+      if (i != label) further.set(names[i], value[names[i]]);
+    return take_labelled(path, label == kNoColumn ? Json() : value[names[label]], std::move(further), path);
+  }
+
+  Status finish() { return rows_.finish(); }
+
+ private:
+  Status take_labelled(const std::string& path, const Json& label, Json further, std::string_view where) {
+    PACKTRAIN_TRY(rows_.begin(path, where));
+    PACKTRAIN_TRY(rows_.json_label(label, further).at(where));
+    return rows_.end(further);
+  }
+
+  ScanContext& context_;
+  ListRows rows_;
+  JsonColumns columns_;
+};
+
+Status take_table_rows(ScanContext& context, const Source& source, TableText& table,
+                       const std::vector<std::string>& columns, size_t path, size_t label) {
+  ListRows rows(context, source);
+  for (std::vector<std::string> row;;) {
+    PACKTRAIN_ASSIGN(more, table.next(row));
+    if (!more) break;
+    const std::string where = "line " + std::to_string(table.line());
+    if (row.size() != columns.size())
+      return Status(Code::corrupt, where + " has " + std::to_string(row.size()) +
+                                       " cells, but the header has " + std::to_string(columns.size()));
+    PACKTRAIN_TRY(rows.begin(row[path], where));
+    Json further = Json::object();
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i == label) {
+        rows.text_label(trimmed(row[i]));
+      } else if (i != path) {
+        further.set(columns[i].empty() ? "column_" + std::to_string(i) : columns[i], row[i]);
+      }
+    }
+    PACKTRAIN_TRY(rows.end(further));
+  }
+  return rows.finish();
+}
+
+}  // namespace
+
+Status add_pickle_list(ScanContext& context, const Source& source) {
+  PACKTRAIN_ASSIGN(bytes, read_whole(context.storage, source.path));
+  auto pickle = Pickle::parse(bytes);
+  if (!pickle.ok()) return pickle.status().at(printable(source.path));
+  ListRows rows(context, source);
+  const Status taken = take_pickled_rows(*pickle, rows);
+  if (!taken.ok()) return taken.at(printable(source.path));
+  return rows.finish();
+}
+
+Status add_table_list(ScanContext& context, const Source& source) {
+  PACKTRAIN_ASSIGN(text, read_whole(context.storage, source.path));
+  const char separator = source.path.ends_with(".tsv") ? '\t' : guess_separator(text);
+  TableText table(text, separator, separator == '|' ? Quotes::none : Quotes::rfc4180);
+  std::vector<std::string> columns;
+  auto header = table.next(columns);
+  if (!header.ok()) return header.status().at(printable(source.path));
+  if (!*header) return Status(Code::corrupt, "the list is empty").at(printable(source.path));
+  for (std::string& column : columns) column = std::string(trimmed(column));
+
+  const ScanOptions& options = context.options;
+  const size_t path = find_column(columns, options.path_column, path_column_names());
+  if (path == kNoColumn) return no_path_column(columns, options.path_column).at(printable(source.path));
+  size_t label = find_column(columns, options.label_column, label_column_names());
+  if (label == path) label = kNoColumn;
+  if (label == kNoColumn && !options.label_column.empty())
+    return Status(Code::invalid, "has no column \"" + printable(options.label_column) + "\" for the label")
+        .at(printable(source.path));
+  const size_t caption = find_column(columns, "", caption_column_names());
+  if (label == kNoColumn && caption != kNoColumn && caption != path)
+    return add_caption_table(context, source, table, columns, path, caption);
+  return take_table_rows(context, source, table, columns, path, label).at(printable(source.path));
+}
+
+Status add_json_list(ScanContext& context, const Source& source) {
+  PACKTRAIN_ASSIGN(text, read_whole(context.storage, source.path));
+  auto document = Json::parse(text);
+  if (!document.ok()) return document.status().at(printable(source.path));
+  if (is_coco_captions(*document)) return add_coco_captions(context, source, *document);
+  if (document->is_object() && document->has("annotations"))
+    return Status(Code::unsupported,
+                  "is a COCO file without captions; write a list of {\"path\": …, \"label\": …} from it")
+        .at(printable(source.path));
+  JsonRows rows(context, source);
+  Status taken;
+  if (document->is_object()) {
+    for (const auto& [path, value] : document->members()) {
+      taken = rows.take_member(path, value);
+      if (!taken.ok()) break;
+    }
+  } else if (document->is_array()) {
+    for (size_t i = 0; i < document->items().size() && taken.ok(); ++i)
+      taken = rows.take(document->items()[i], "entry " + std::to_string(i));
+  } else {
+    taken = Status(Code::unsupported, "holds neither a list nor an object");
+  }
+  if (!taken.ok()) return taken.at(printable(source.path));
+  return rows.finish();
+}
+
+Status add_json_lines_list(ScanContext& context, const Source& source) {
+  PACKTRAIN_ASSIGN(text, read_whole(context.storage, source.path));
+  JsonRows rows(context, source);
+  uint64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    ++number;
+    if (line.empty()) continue;
+    const std::string where = "line " + std::to_string(number);
+    auto entry = Json::parse(line);
+    Status taken = entry.ok() ? rows.take(*entry, where) : entry.status().at(where);
+    if (!taken.ok()) return taken.at(printable(source.path));
+  }
+  return rows.finish();
+}
+
+}  // namespace packtrain

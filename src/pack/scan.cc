@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/words.h"
+#include "pack/archive_stream.h"
+#include "pack/catalog.h"
+#include "pack/class_file.h"
+#include "pack/file_facts.h"
+#include "pack/sources.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+namespace {
+
+enum class SourceKind : uint8_t {
+  tree,
+  container,
+  archive,
+  compressed_archive,
+  pickle_list,
+  table_list,
+  json_list,
+  json_lines_list,
+  token_list,
+};
+
+bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return path.ends_with(end); });
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return lower;
+}
+
+Result<std::string> read_head(Storage& storage, const std::string& path) {
+  PACKTRAIN_ASSIGN(file, storage.open(path));
+  std::string head(static_cast<size_t>(std::min<uint64_t>(file->size(), 4096)), '\0');
+  PACKTRAIN_TRY(storage.read(*file, 0, std::as_writable_bytes(std::span(head.data(), head.size()))));
+  return head;
+}
+
+// By content where content is telling, by name where it is not.
+Result<SourceKind> kind_of_file(Storage& storage, const std::string& path) {
+  PACKTRAIN_ASSIGN(head, read_head(storage, path));
+  const std::string name = lower_case(path);
+  if (!stream_codec(as_bytes(head)).empty()) return SourceKind::compressed_archive;
+  if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return SourceKind::archive;
+  if (ends_with_any(name, {".pkl", ".pickle"})) return SourceKind::pickle_list;
+  if (ends_with_any(name, {".jsonl", ".ndjson"})) return SourceKind::json_lines_list;
+  if (ends_with_any(name, {".json"})) return SourceKind::json_list;
+  if (ends_with_any(name, {".token", ".txt"}) && looks_like_token_list(head)) return SourceKind::token_list;
+  if (ends_with_any(name, {".csv", ".tsv", ".txt"})) return SourceKind::table_list;
+  const auto format = recognise_format(storage, path);
+  if (format.ok()) return (*format)->name == "webdataset" ? SourceKind::archive : SourceKind::container;
+  if (format.status().code() != Code::unsupported) return format.status();
+  return Status(Code::unsupported,
+                "is nothing that packtrain can pack: give a folder, a list (.pkl, .csv, .tsv, .json, .jsonl, "
+                ".token), "
+                "an archive (.zip, .tar, .tar.gz, .tar.zst) or a dataset")
+      .at(printable(path));
+}
+
+Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
+  const auto info = storage.stat(path);
+  if (!info.ok()) {
+    const bool pattern =
+        path.find_first_of("*?[{") != std::string::npos || path.find("::") != std::string::npos;
+    if (info.status().code() == Code::not_found && pattern) return SourceKind::container;
+    return info.status();
+  }
+  if (info->kind == FileKind::file) return kind_of_file(storage, path);
+  if (info->kind != FileKind::folder)
+    return Status(Code::invalid, "is neither a file nor a folder").at(printable(path));
+  const auto manifest = storage.stat(path + "/manifest.json");
+  const auto index = storage.stat(path + "/index.npz");
+  return manifest.ok() && index.ok() ? SourceKind::container : SourceKind::tree;
+}
+
+std::string name_of(const SourceSpec& spec) {
+  if (!spec.split.empty()) return spec.split;
+  std::string_view path = spec.path;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  path = path.substr(path.rfind('/') + 1);
+  return std::string(path.substr(0, std::max<size_t>(path.find('.'), 1)));
+}
+
+Status add_source(ScanContext& context, const Source& source, SourceKind kind, Listing& listing) {
+  switch (kind) {
+    case SourceKind::tree:
+      return add_walked_tree(context, source, listing);
+    case SourceKind::container:
+      return add_container(context, source);
+    case SourceKind::archive:
+      return add_archive(context, source);
+    case SourceKind::compressed_archive:
+      return add_compressed_archive(context, source);
+    case SourceKind::pickle_list:
+      return add_pickle_list(context, source);
+    case SourceKind::table_list:
+      return add_table_list(context, source);
+    case SourceKind::json_list:
+      return add_json_list(context, source);
+    case SourceKind::json_lines_list:
+      return add_json_lines_list(context, source);
+    case SourceKind::token_list:
+      return add_token_list(context, source);
+  }
+  return {};
+}
+
+// A folder of shards is packed as what it is, a folder of files; the user may have meant what is in them.
+void warn_of_archives(Catalog& catalog, const Source& source, size_t first_sample) {
+  const auto tar = std::find(catalog.fields.begin(), catalog.fields.end(), "tar");
+  if (tar == catalog.fields.end()) return;
+  const auto field = static_cast<uint16_t>(tar - catalog.fields.begin());
+  uint64_t archives = 0;
+  for (size_t i = first_sample; i < catalog.samples.size(); ++i)
+    archives += catalog.cells[catalog.samples[i].first_cell].field == field;
+  if (archives > 0)
+    catalog.warnings.push_back(printable(source.path) + " holds " + count_in_words(archives) +
+                               " .tar files, which are packed as they are; give \"" + printable(source.path) +
+                               "/*.tar\" to pack what is in them");
+}
+
+}  // namespace
+
+Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
+  if (options.sources.empty()) return Status(Code::invalid, "there is no source to pack");
+  std::vector<std::string> classes;
+  if (!options.classes_file.empty()) {
+    PACKTRAIN_ASSIGN(listed, read_class_file(storage, options.classes_file));
+    classes = std::move(listed);
+  }
+  CatalogBuilder out(options.cls_field);
+  ScanProgress progress(options.progress);
+  ScanContext context{storage, options, out, progress};
+
+  // Folders are listed first, so that the catalog grows once and never doubles.
+  std::vector<Source> sources;
+  std::vector<SourceKind> kinds;
+  std::vector<Listing> listings(options.sources.size());
+  uint64_t files = 0;
+  for (size_t i = 0; i < options.sources.size(); ++i) {
+    const SourceSpec& spec = options.sources[i];
+    sources.push_back({spec.path, spec.split, name_of(spec)});
+    PACKTRAIN_ASSIGN(kind, kind_of(storage, spec.path));
+    kinds.push_back(kind);
+    if (kind != SourceKind::tree) continue;
+    PACKTRAIN_ASSIGN(listing, walk_source(context, sources.back()));
+    files += listing.files.size();
+    listings[i] = std::move(listing);
+  }
+  out.reserve(files, options.cls_field ? 2 * files : files);
+
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const size_t first_sample = out.catalog().samples.size();
+    out.begin_source();
+    PACKTRAIN_TRY(add_source(context, sources[i], kinds[i], listings[i]));
+    if (kinds[i] == SourceKind::tree) warn_of_archives(out.catalog(), sources[i], first_sample);
+  }
+  PACKTRAIN_TRY(out.finish(classes, options.classes_file));
+  PACKTRAIN_TRY(look_at_files(storage, options.stats_in_flight, out.catalog(), progress));
+  out.settle_missing();
+  return out.take();
+}
+
+}  // namespace packtrain

@@ -1,0 +1,231 @@
+// Trees of files: in a folder, or in an archive of one.
+//
+// What the folders mean is decided by what is there:
+//   no folder at all              a flat folder: samples without labels;
+//   every top folder is called    a split tree: each top folder is a split of its own name, and the folders
+//   directly train, val, test, …           in it are the classes, shared by the splits. Files beside the
+//   splits' folders become
+//                                 a split "other": they are data of no split;
+//   otherwise                     a class tree: the top folder of a file is its class, however deep it lies.
+//   Files
+//                                 beside the classes' folders are samples without a label.
+// A source that the user named as a split (NAME=SOURCE) is never taken for a split tree.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/words.h"
+#include "pack/file_facts.h"
+#include "pack/sources.h"
+#include "pack/stems.h"
+
+namespace packtrain {
+namespace {
+
+constexpr std::array<std::string_view, 12> kSplitNames = {"train", "training",   "trainval",   "val",
+                                                          "valid", "validation", "test",       "testing",
+                                                          "dev",   "eval",       "evaluation", "extra"};
+
+bool is_split_name(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return std::find(kSplitNames.begin(), kSplitNames.end(), lower) != kSplitNames.end();
+}
+
+std::string_view first_part(std::string_view path) { return path.substr(0, path.find('/')); }
+bool is_below_folder(std::string_view path) { return path.find('/') != std::string_view::npos; }
+
+struct Shape {
+  size_t files_at_top = 0;
+  std::vector<std::string> folders;  // at the top, in order
+};
+// Of paths from which `skip` bytes were taken.
+Shape shape_of(const std::string& names, const Listing& listing, size_t skip) {
+  Shape shape;
+  for (const ListedFile& file : listing.files) {
+    const std::string_view path = Listing::path(names, file).substr(skip);
+    if (!is_below_folder(path)) {
+      ++shape.files_at_top;
+    } else if (shape.folders.empty() || shape.folders.back() != first_part(path)) {
+      shape.folders.emplace_back(first_part(path));
+    }
+  }
+  return shape;
+}
+
+// Bytes in front of all paths that name a folder around the tree: "photos/" of photos/cat/1.jpg. A lone
+// folder of files is a class, and a lone folder that is called as a split is one.
+size_t wrapping_bytes(const std::string& names, const Listing& listing) {
+  size_t skip = 0;
+  for (;;) {
+    const Shape shape = shape_of(names, listing, skip);
+    if (shape.files_at_top > 0 || shape.folders.size() != 1 || is_split_name(shape.folders[0])) return skip;
+    const size_t inner = skip + shape.folders[0].size() + 1;
+    if (shape_of(names, listing, inner).folders.empty()) return skip;
+    skip = inner;
+  }
+}
+
+// Adds the samples of one folder after the other. One thread at a time.
+class TreeBuilder {
+ public:
+  TreeBuilder(ScanContext& context, const Source& source, const Listing& listing, const FillCell& fill)
+      : context_(context), source_(source), listing_(listing), fill_(fill), catalog_(context.out.catalog()) {}
+
+  Status run(const TreeOptions& options) {
+    if (options.enter_lone_folder) skip_ = wrapping_bytes(catalog_.names, listing_);
+    const Shape shape = shape_of(catalog_.names, listing_, skip_);
+    split_tree_ = source_.split.empty() && !shape.folders.empty() &&
+                  std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name);
+    class_tree_ = !split_tree_ && !shape.folders.empty();
+    warn(shape);
+    context_.out.labels_are_named();
+    for (size_t first = 0; first < listing_.files.size();) {
+      const std::string_view folder = folder_of(listing_.files[first]);
+      size_t end = first + 1;
+      while (end < listing_.files.size() && folder_of(listing_.files[end]) == folder) ++end;
+      PACKTRAIN_TRY(add_folder(std::string(folder.substr(std::min(skip_, folder.size()))), first, end));
+      first = end;
+    }
+    return {};
+  }
+
+ private:
+  std::string_view path_of(const ListedFile& file) const { return Listing::path(catalog_.names, file); }
+  std::string_view folder_of(const ListedFile& file) const {
+    const std::string_view path = path_of(file);
+    return path.substr(0, path.rfind('/') + 1);
+  }
+
+  void warn(const Shape& shape) {
+    const std::string where = printable(source_.path);
+    const std::string files = count_in_words(shape.files_at_top);
+    if (class_tree_ && shape.files_at_top > 0)
+      catalog_.warnings.push_back(where + " holds " + files +
+                                  " files beside its class folders; they are packed without a label");
+    if (split_tree_ && shape.files_at_top > 0)
+      catalog_.warnings.push_back(where + " holds " + files +
+                                  " files beside its splits; they are packed as a split \"other\"");
+    if (class_tree_ && std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name))
+      catalog_.warnings.push_back(where + " was given as the split \"" + source_.split +
+                                  "\", so its folders (" + printable(shape.folders[0]) +
+                                  ", …) are taken for classes; give it without NAME= if they are splits");
+    if (class_tree_ && shape.folders.size() == 1) {
+      const size_t inner = skip_ + shape.folders[0].size() + 1;
+      const bool deeper =
+          std::any_of(listing_.files.begin(), listing_.files.end(), [&](const ListedFile& file) {
+            const std::string_view path = path_of(file);
+            return path.size() > inner && is_below_folder(path.substr(skip_)) &&
+                   is_below_folder(path.substr(inner));
+          });
+      if (deeper)
+        catalog_.warnings.push_back(
+            "all folders of " + where + " lie in one, \"" + printable(shape.folders[0]) +
+            "\", which is taken for the only class; pack that folder if its folders are "
+            "the classes");
+    }
+  }
+
+  // Files [first, end) of the listing, which lie in `folder` ("" or with a slash at its end).
+  Status add_folder(const std::string& folder, size_t first, size_t end) {
+    std::string_view inside = folder;
+    std::string split = source_.split_or_default();
+    if (split_tree_) {
+      split = inside.empty() ? "other" : std::string(first_part(inside));
+      inside.remove_prefix(std::min(inside.size(), split.size() + 1));
+      if (folder.empty()) inside = {};
+    }
+    int64_t label = kNoLabel;
+    if ((split_tree_ || class_tree_) && !inside.empty()) label = context_.out.class_id(first_part(inside));
+    const uint32_t split_number = context_.out.split(split);
+
+    std::vector<std::string_view> names;
+    names.reserve(end - first);
+    for (size_t i = first; i < end; ++i) {
+      const std::string_view path = path_of(listing_.files[i]);
+      names.push_back(path.substr(path.rfind('/') + 1));
+    }
+    const std::vector<GroupedName> grouped = group_by_stem(names);
+    for (size_t i = 0; i < grouped.size(); ++i) {
+      const size_t number = first + grouped[i].name;
+      const ListedFile& file = listing_.files[number];
+      if (i == 0 || grouped[i].sample != grouped[i - 1].sample) {
+        const size_t folder_bytes = file.bytes - names[grouped[i].name].size();
+        const NameRef stem{file.at + skip_,
+                           static_cast<uint32_t>(folder_bytes + grouped[i].stem_bytes - skip_)};
+        context_.out.begin_sample(stem, split_number);
+        context_.out.set_label(label);
+      }
+      PACKTRAIN_ASSIGN(field, context_.out.field(field_of(names[grouped[i].name], grouped[i])));
+      Cell cell;
+      cell.field = field;
+      cell.path = {file.at, file.bytes};
+      fill_(number, cell);
+      context_.out.add(cell);
+      if (i + 1 == grouped.size() || grouped[i + 1].sample != grouped[i].sample)
+        PACKTRAIN_TRY(context_.out.end_sample());
+    }
+    return {};
+  }
+
+  ScanContext& context_;
+  const Source& source_;
+  const Listing& listing_;
+  const FillCell& fill_;
+  Catalog& catalog_;
+  size_t skip_ = 0;  // bytes of every path that name no part of the tree
+  bool split_tree_ = false, class_tree_ = false;
+};
+
+void add_skipped(const Skipped& from, Skipped& to) {
+  to.hidden += from.hidden;
+  to.temporary += from.temporary;
+  to.special += from.special;
+  to.broken_links += from.broken_links;
+  to.loops += from.loops;
+  to.empty_folders += from.empty_folders;
+  to.examples.insert(to.examples.end(), from.examples.begin(), from.examples.end());
+}
+
+}  // namespace
+
+Status add_tree(ScanContext& context, const Source& source, Listing& listing, const TreeOptions& options,
+                const FillCell& fill) {
+  add_skipped(listing.skipped, context.out.catalog().skipped);
+  if (listing.files.empty())
+    return Status(Code::invalid, "holds no files to pack").at(printable(source.path));
+  PACKTRAIN_TRY(TreeBuilder(context, source, listing, fill).run(options));
+  listing = Listing();
+  return {};
+}
+
+Result<Listing> walk_source(ScanContext& context, const Source& source) {
+  const WalkOptions options{context.options.stats_in_flight, is_far(source.path)};
+  PACKTRAIN_ASSIGN(
+      listing, walk(context.storage, source.path, options, context.out.catalog().names, context.progress));
+  if (listing.trouble_count > 0) {
+    std::string what;
+    for (const std::string& trouble : listing.trouble) what += (what.empty() ? "" : "; ") + trouble;
+    if (listing.trouble_count > listing.trouble.size())
+      what += "; and " + std::to_string(listing.trouble_count - listing.trouble.size()) + " more";
+    return Status(Code::io, what + ": make them readable or move them out of the source, then run it again");
+  }
+  return listing;
+}
+
+Status add_walked_tree(ScanContext& context, const Source& source, Listing& listing) {
+  Catalog& catalog = context.out.catalog();
+  catalog.files += listing.files.size() + listing.folders;
+  const uint32_t root = context.out.add_root(source.path, source.name);
+  return add_tree(context, source, listing, {}, [&](size_t file, Cell& cell) {
+    cell.source = root;
+    cell.mtime_ns = kNotLookedAt;
+    if (const uint32_t number = listing.files[file].number; number > 0) {
+      cell.size = listing.known[number - 1].size;
+      cell.mtime_ns = listing.known[number - 1].mtime_ns;
+    }
+  });
+}
+
+}  // namespace packtrain
