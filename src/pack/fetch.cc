@@ -1,0 +1,151 @@
+#include "pack/fetch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/words.h"
+
+namespace packtrain {
+
+Fetcher::Fetcher(Storage& storage, const Plan& plan)
+    : storage_(storage), plan_(plan), piece_files_(plan.piece_files.size()) {}
+
+Fetcher::~Fetcher() {
+  for (auto& file : piece_files_) delete file.load();
+}
+
+std::string Fetcher::source_path(const Cell& cell) const {
+  switch (cell.origin) {
+    case Origin::file: {
+      const std::string_view path = plan_.catalog.name(cell.path);
+      if (path.starts_with('/')) return std::string(path);
+      std::string full = plan_.catalog.roots[cell.source].folder;
+      if (!full.ends_with('/')) full += '/';
+      return full.append(path);
+    }
+    case Origin::container:
+      return cell.inner_field > 0 ? plan_.piece_files[plan_.pieces[cell.where].file].path : "a container";
+    case Origin::stream:
+      return plan_.catalog.streams[cell.source];
+    case Origin::text:
+      return "a made field";
+  }
+  return {};
+}
+
+Result<std::unique_ptr<File>> Fetcher::open_file(const Cell& cell) {
+  auto file = storage_.open(source_path(cell));
+  if (!file.ok()) {
+    if (file.status().code() == Code::not_found)
+      return Status(Code::corrupt, "has vanished since it was listed");
+    return file.status();
+  }
+  const uint64_t size = (*file)->size();
+  if (size != cell.size) {
+    return Status(Code::corrupt, (size > cell.size ? "has grown from " : "has shrunk from ") +
+                                     count_in_words(cell.size) + " to " + count_in_words(size) +
+                                     " bytes since it was listed");
+  }
+  if ((*file)->info().mtime_ns != cell.mtime_ns)
+    return Status(Code::corrupt, "was written to since it was listed");
+  return file;
+}
+
+Result<const File*> Fetcher::piece_file(uint32_t file) {
+  if (const File* open = piece_files_[file].load(std::memory_order_acquire)) return open;
+  Lock lock(mutex_);
+  if (const File* open = piece_files_[file].load(std::memory_order_acquire)) return open;
+  const PieceFile& spec = plan_.piece_files[file];
+  PACKTRAIN_ASSIGN(opened, storage_.open(spec.path));
+  if (opened->size() != spec.bytes || (spec.mtime_ns != 0 && opened->info().mtime_ns != spec.mtime_ns)) {
+    return Status(Code::corrupt, "has changed since it was listed").at(printable(spec.path));
+  }
+  const File* raw = opened.release();
+  piece_files_[file].store(raw, std::memory_order_release);
+  return raw;
+}
+
+Status Fetcher::fetch_piece(const Piece& piece, MutableBytes into) {
+  if (piece.hole) {
+    std::memset(into.data(), 0, into.size());
+    return {};
+  }
+  PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+  const Pipeline& pipeline = plan_.pipelines[piece.pipeline];
+  const bool whole = piece.start == 0 && piece.length == piece.raw;
+  std::vector<std::byte> stored, block;
+  MutableBytes raw = into;
+  if (!whole) {
+    block.resize(piece.raw);
+    raw = block;
+  }
+  if (pipeline.empty()) {
+    PACKTRAIN_TRY(storage_.read(*file, piece.offset, raw));
+  } else {
+    stored.resize(piece.stored);
+    PACKTRAIN_TRY(storage_.read(*file, piece.offset, stored));
+    PACKTRAIN_TRY(decode(pipeline, stored, raw));
+  }
+  const bool sound = piece.check_kind == CheckKind::crc32c  ? crc32c(raw) == piece.check
+                     : piece.check_kind == CheckKind::crc32 ? crc32(raw) == piece.check
+                                                            : true;
+  if (!sound) {
+    return Status(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
+                                     " do not match the check that the container has for them");
+  }
+  if (!whole) std::memcpy(into.data(), block.data() + piece.start, piece.length);
+  return {};
+}
+
+Status Fetcher::fetch(const Cell& cell, MutableBytes into) {
+  switch (cell.origin) {
+    case Origin::file: {
+      PACKTRAIN_ASSIGN(file, open_file(cell));
+      return into.empty() ? Status() : storage_.read(*file, 0, into);
+    }
+    case Origin::text:
+      std::memcpy(into.data(), plan_.catalog.texts.data() + cell.where, into.size());
+      return {};
+    case Origin::container: {
+      size_t done = 0;
+      for (uint64_t i = cell.where; i < cell.where + cell.inner_field; ++i) {
+        PACKTRAIN_TRY(fetch_piece(plan_.pieces[i], into.subspan(done, plan_.pieces[i].length)));
+        done += plan_.pieces[i].length;
+      }
+      return {};
+    }
+    case Origin::stream:
+      break;
+  }
+  assert(false && "a stream is read front to back by the scatter writer");
+  return Status(Code::invalid, "a compressed archive has no random access");
+}
+
+Status Fetcher::fetch_pieces(const Cell& cell, size_t piece_bytes, const std::function<Status(Bytes)>& each) {
+  std::vector<std::byte> buffer(std::min<uint64_t>(piece_bytes, cell.size));
+  const auto plain = [&](const File& file, uint64_t offset, uint64_t bytes) -> Status {
+    for (uint64_t at = 0; at < bytes; at += piece_bytes) {
+      const MutableBytes part = MutableBytes(buffer).first(std::min<uint64_t>(piece_bytes, bytes - at));
+      PACKTRAIN_TRY(storage_.read(file, offset + at, part));
+      PACKTRAIN_TRY(each(part));
+    }
+    return {};
+  };
+  if (cell.origin == Origin::file) {
+    PACKTRAIN_ASSIGN(file, open_file(cell));
+    return plain(*file, 0, cell.size);
+  }
+  if (cell.origin == Origin::container && cell.inner_field == 1) {
+    const Piece& piece = plan_.pieces[cell.where];
+    if (!piece.hole && plan_.pipelines[piece.pipeline].empty() && piece.check_kind == CheckKind::none) {
+      PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+      return plain(*file, piece.offset + piece.start, piece.length);
+    }
+  }
+  buffer.resize(cell.size);
+  PACKTRAIN_TRY(fetch(cell, buffer));
+  return each(buffer);
+}
+
+}  // namespace packtrain

@@ -1,0 +1,43 @@
+// Fetcher: the bytes of a planned field, from wherever they are now.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "pack/plan.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+
+// Reads what the plan names and compares it with what the plan expects: a file that vanished, grew, shrank or
+// was written to since the scan is an error that says so. Thread-safe. The plan must outlive it.
+class Fetcher {
+ public:
+  Fetcher(Storage& storage, const Plan& plan);
+  ~Fetcher();
+  Fetcher(const Fetcher&) = delete;
+  Fetcher& operator=(const Fetcher&) = delete;
+
+  // Fills `into`, which has the cell's size. Not for Origin::stream, which comes in its own order.
+  Status fetch(const Cell& cell, MutableBytes into);
+  // The same in pieces of at most `piece_bytes`, in order, for what should not be in memory whole.
+  Status fetch_pieces(const Cell& cell, size_t piece_bytes, const std::function<Status(Bytes)>& each);
+
+  // Where the cell's bytes are, for messages and for opening.
+  std::string source_path(const Cell& cell) const;
+
+ private:
+  Result<std::unique_ptr<File>> open_file(const Cell& cell);
+  Result<const File*> piece_file(uint32_t file);
+  Status fetch_piece(const Piece& piece, MutableBytes into);
+
+  Storage& storage_;
+  const Plan& plan_;
+  Mutex mutex_;  // guards opening; the pointers are read without it
+  std::vector<std::atomic<const File*>> piece_files_;
+};
+
+}  // namespace packtrain

@@ -1,0 +1,487 @@
+// pack(): scan, plan, write, publish. What lies on disk on the way:
+//
+//   OUT.part/plan               everything that is decided, written once and never changed
+//   OUT.part/planner            a sign of life of whoever makes the plan
+//   OUT.part/SHARD              a whole shard; it appears by rename and has its record beside it
+//   OUT.part/SHARD.rows         what was learnt while writing it
+//   OUT.part/*.tmp-HOST-PID-N   in work, or left by a process that died
+//   OUT.publish-HOST-PID-N/     index, names and manifest before they move into OUT.part
+//   OUT                         OUT.part renamed: the last step
+#include "packtrain/pack.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "base/json.h"
+#include "base/version.h"
+#include "base/words.h"
+#include "pack/catalog.h"
+#include "pack/plan.h"
+#include "pack/publish.h"
+#include "pack/sidecars.h"
+#include "pack/task.h"
+#include "pack/writers.h"
+#include "packtrain/place.h"
+
+namespace packtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kPlannerPatienceSeconds = 60;
+constexpr uint32_t kFarThreads = 32;  // hides the latency of a shared filesystem's metadata
+constexpr uint64_t kUnitBytes = 4 << 20;
+constexpr uint32_t kUnitSamples = 1024, kFarUnitSamples = 16;
+constexpr size_t kNamed = 20;  // how many differences are named
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+class Packer {
+ public:
+  Packer(Storage& storage, const PackOptions& options) : storage_(storage), options_(options) {
+    out_ = options.out;
+    while (out_.size() > 1 && out_.back() == '/') out_.pop_back();
+    part_ = out_ + ".part";
+    token_ = process_token();
+  }
+
+  Status run();
+  PackReport report;
+
+ private:
+  Status check_options();
+  Status look_at_target(bool& done);
+  Result<Catalog> scan_sources();
+  Result<Plan> make_new_plan();
+  Result<Plan> load_plan();
+  Result<Plan> get_plan();
+  Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
+  Status write(const Plan& plan);
+  Status finish(const Plan& plan);
+  void estimate(const Plan& plan);
+  void describe(const Plan& plan);
+  uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
+  bool source_is_far(const Plan& plan) const;
+
+  Storage& storage_;
+  const PackOptions& options_;
+  const Format* format_ = nullptr;
+  std::string out_, part_, token_;
+  bool resumed_ = false;
+};
+
+Status Packer::check_options() {
+  if (options_.sources.empty()) return Status(Code::invalid, "name at least one source");
+  if (out_.empty()) return Status(Code::invalid, "name the folder to make");
+  if (options_.tasks == 0 || options_.task >= options_.tasks) {
+    return Status(Code::invalid, "the task must be from 0 to " + std::to_string(options_.tasks - 1) + " of " +
+                                     std::to_string(options_.tasks));
+  }
+  if (options_.ranks == 0) return Status(Code::invalid, "--ranks must be at least 1");
+  if (options_.shards != 0 && options_.shard_bytes != 0) {
+    return Status(Code::invalid, "choose --shards or --shard-size, not both");
+  }
+  format_ = find_format(options_.format);
+  if (!format_ || (!format_->layout && !format_->create)) {
+    std::string names;
+    for (const Format* format : formats()) {
+      if (format->layout || format->create) names.append(names.empty() ? "" : ", ").append(format->name);
+    }
+    return Status(Code::unsupported,
+                  "cannot write the format '" + options_.format + "'; choose from " + names);
+  }
+  const std::string& compress = options_.compress;
+  if (compress != "auto" && compress != "none" && !format_->create) {
+    return Status(Code::unsupported, std::string(format_->name) +
+                                         " shards are not compressed; use --compress none or --format zip");
+  }
+  if (compress == "none" || compress == "auto" ? !format_->layout : false) {
+    return Status(Code::unsupported, std::string(format_->name) + " needs --compress with a codec");
+  }
+  return check_sidecars(options_.sidecars, options_.format);
+}
+
+// OUT must not be there yet, but for tasks of the same pack, which may come after it was published.
+Status Packer::look_at_target(bool& done) {
+  done = false;
+  auto info = storage_.stat(out_);
+  if (!info.ok()) return info.status().code() == Code::not_found ? Status() : info.status();
+  if (options_.tasks > 1) {
+    auto log = read_whole(storage_, out_ + "/pack.log.json");
+    auto json = log.ok() ? Json::parse(*log) : Result<Json>(log.status());
+    PACKTRAIN_ASSIGN(identity, plan_identity(storage_, options_));
+    if (json.ok() && (*json)["identity"].as_string() == identity) {
+      done = report.published = true;
+      report.shards = (*json)["shards"].as_uint();
+      report.samples = (*json)["samples"].as_uint();
+      return {};
+    }
+  }
+  return Status(
+             Code::invalid,
+             "exists already; a dataset is never changed in place: choose another name, or remove it first")
+      .at(printable(out_));
+}
+
+Result<Catalog> Packer::scan_sources() {
+  ScanOptions scan_options;
+  for (const auto& [split, path] : options_.sources) scan_options.sources.push_back({split, path});
+  scan_options.root = options_.root;
+  scan_options.classes_file = options_.classes_file;
+  scan_options.path_column = options_.path_column;
+  scan_options.label_column = options_.label_column;
+  scan_options.skip_missing = options_.skip_bad > 0;
+  if (options_.reads != 0) scan_options.stats_in_flight = options_.reads;
+  scan_options.progress = options_.progress;
+  const auto start = Clock::now();
+  PACKTRAIN_ASSIGN(catalog, scan(storage_, scan_options));
+  report.seconds_scan = since(start);
+  if (catalog.missing_count > options_.skip_bad) {
+    for (const std::string& path : catalog.missing) report.bad.push_back({path, "is listed, but not there"});
+    return Status(Code::corrupt, count_in_words(catalog.missing_count) +
+                                     " files that the list names are not there, the first is " +
+                                     printable(catalog.missing.empty() ? "" : catalog.missing.front()) +
+                                     "; check --root, or leave them out with --skip-bad " +
+                                     std::to_string(catalog.missing_count));
+  }
+  return catalog;
+}
+
+Result<Plan> Packer::make_new_plan() {
+  PACKTRAIN_ASSIGN(catalog, scan_sources());
+  return make_plan(storage_, std::move(catalog), options_);
+}
+
+Result<Plan> Packer::load_plan() {
+  auto read = [&]() -> Result<Plan> {
+    PACKTRAIN_ASSIGN(file, storage_.map(part_ + "/plan"));
+    return decode_plan(file->bytes());
+  };
+  auto plan = read();
+  if (!plan.ok()) {
+    if (plan.status().code() == Code::not_found) return plan;
+    return Status(plan.status().code(),
+                  plan.status().text() + "; remove " + printable(part_) + " and pack again");
+  }
+  PACKTRAIN_ASSIGN(identity, plan_identity(storage_, options_));
+  if (plan->identity != identity) {
+    return Status(Code::invalid,
+                  "belongs to an unfinished pack with other sources or options; finish that one with its own "
+                  "options, or remove the folder")
+        .at(printable(part_));
+  }
+  return plan;
+}
+
+// One process makes the plan and links it into place; all others load it.
+Result<Plan> Packer::get_plan() {
+  const std::string path = part_ + "/plan", life = part_ + "/planner";
+  auto known = load_plan();
+  if (known.ok() || known.status().code() != Code::not_found) {
+    resumed_ = known.ok();
+    return known;
+  }
+  if (options_.task != 0) {
+    const auto go_on = [&] {
+      return !options_.progress || options_.progress({.phase = "wait for the plan"});
+    };
+    PACKTRAIN_ASSIGN(there, wait_for_file(storage_, path, life, kPlannerPatienceSeconds, go_on));
+    if (there) return load_plan();
+    // Nobody is at it: this task plans instead. Should two do so, the first link wins and both plans are
+    // equal.
+  }
+  PACKTRAIN_TRY(storage_.make_folder(part_));
+  Heartbeat heartbeat(storage_, life);
+  PACKTRAIN_ASSIGN(plan, make_new_plan());
+  const std::string bytes = encode_plan(plan);
+  WriteOptions write_options;
+  write_options.token = token_;
+  write_options.durable = false;
+  Status status = write_whole(storage_, path, as_bytes(bytes), write_options);
+  if (!status.ok()) {
+    auto theirs = load_plan();
+    if (!theirs.ok()) return status;
+    return theirs;
+  }
+  return plan;
+}
+
+uint64_t Packer::planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const {
+  uint64_t bytes = 0;
+  for (uint32_t number : shards) {
+    const ShardPlan& shard = plan.shards[number];
+    for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+      const uint64_t sample = plan.order[i];
+      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
+           ++cell) {
+        bytes += 512 + (plan.catalog.cells[cell].size + 511) / 512 * 512;
+      }
+    }
+  }
+  return bytes;
+}
+
+Status Packer::check_room(uint64_t bytes_to_write, uint64_t files_to_write) {
+  auto place = place_of(out_);
+  if (!place.ok()) return {};  // what cannot be asked cannot be checked; writing will tell
+  if (place->read_only)
+    return Status(Code::io, "lies on a filesystem that is mounted read-only; choose another target")
+        .at(printable(out_));
+  if (place->bytes_total != 0 && place->bytes_free < bytes_to_write) {
+    report.shortfall_bytes = bytes_to_write - place->bytes_free;
+    return Status(Code::no_room, "needs " + bytes_in_words(bytes_to_write) + ", but only " +
+                                     bytes_in_words(place->bytes_free) + " are free on " + place->mount +
+                                     "; free some or choose another target")
+        .at(printable(out_));
+  }
+  if (place->inodes_total != 0 && place->inodes_free < files_to_write) {
+    return Status(Code::no_room, "needs " + count_in_words(files_to_write) + " files, but only " +
+                                     count_in_words(place->inodes_free) + " inodes are free on " +
+                                     place->mount + "; choose fewer shards or another target")
+        .at(printable(out_));
+  }
+  return {};
+}
+
+bool Packer::source_is_far(const Plan& plan) const {
+  const auto far = [](const std::string& path) {
+    auto place = place_of(path);
+    return place.ok() && place->far();
+  };
+  for (const CatalogRoot& root : plan.catalog.roots) {
+    if (far(root.folder)) return true;
+  }
+  for (const PieceFile& file : plan.piece_files) {
+    if (far(file.path)) return true;
+  }
+  return false;
+}
+
+Status Packer::write(const Plan& plan) {
+  const auto start = Clock::now();
+  const bool planned = plan.compress == "none" && format_->layout;
+  std::vector<uint32_t> to_write, to_scatter, all;
+  uint64_t samples = 0;
+  for (uint32_t number = 0; number < plan.shards.size(); ++number) {
+    const ShardPlan& shard = plan.shards[number];
+    auto rows = finished_shard(storage_, part_, shard);
+    if (rows.ok() && rows->left_out.size() <= options_.skip_bad) {
+      ++report.shards_kept;
+      continue;
+    }
+    if (number % options_.tasks != options_.task) continue;
+    bool streamed = false;
+    for (uint64_t i = shard.first;
+         i < shard.first + shard.count && !streamed && !plan.catalog.streams.empty(); ++i) {
+      const uint64_t sample = plan.order[i];
+      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
+           ++cell) {
+        streamed |= plan.catalog.cells[cell].origin == Origin::stream;
+      }
+    }
+    (streamed ? to_scatter : to_write).push_back(number);
+    all.push_back(number);
+    samples += shard.count;
+  }
+  if (all.empty()) return {};
+  if (!planned && !to_scatter.empty()) {
+    return Status(Code::unsupported,
+                  "a compressed archive cannot be packed into compressed shards in one step; pack it to "
+                  "--compress none first");
+  }
+  const uint64_t bytes = planned_bytes(plan, all);
+  PACKTRAIN_TRY(check_room(bytes, all.size() * 2 + 8));
+  const bool far = source_is_far(plan);
+  const uint32_t jobs = options_.jobs != 0 ? options_.jobs : granted().cores;
+  Fetcher fetcher(storage_, plan);
+  ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
+  WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
+  context.durable = options_.sync;
+  context.skip_bad = options_.skip_bad;
+  context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
+  context.unit_samples = far ? kFarUnitSamples : kUnitSamples;
+  // Small sets are cut finer, so that every thread has something to do.
+  context.unit_bytes = std::clamp<uint64_t>(bytes / (uint64_t{4} * context.threads), 64 << 10, kUnitBytes);
+  Status status = planned ? write_planned(context, to_write) : write_serial(context, to_write);
+  if (status.ok()) status = write_scattered(context, to_scatter);
+  report.seconds_write = since(start);
+  {
+    Lock lock(context.mutex);
+    report.bad.insert(report.bad.end(), context.bad.begin(), context.bad.end());
+  }
+  PACKTRAIN_TRY(status);
+  if (!report.bad.empty()) {
+    std::sort(report.bad.begin(), report.bad.end(),
+              [](const BadSample& a, const BadSample& b) { return a.path < b.path; });
+    return Status(Code::corrupt,
+                  count_in_words(report.bad.size()) + " samples cannot be packed (" +
+                      printable(report.bad.front().path) + " " + report.bad.front().what +
+                      "); everything else is, nothing is published: mend them and run the same "
+                      "command again, or leave them out with --skip-bad " +
+                      std::to_string(report.bad.size()));
+  }
+  report.shards_written = all.size();
+  return {};
+}
+
+Status Packer::finish(const Plan& plan) {
+  const auto start = Clock::now();
+  const auto count_missing = [&] {
+    uint64_t missing = 0;
+    for (const ShardPlan& shard : plan.shards) missing += finished_shard(storage_, part_, shard).ok() ? 0 : 1;
+    return missing;
+  };
+  report.shards_missing = count_missing();
+  // Other tasks may be about to finish; whoever comes last publishes.
+  while (report.shards_missing > 0 && since(start) < options_.publish_wait_seconds) {
+    if (options_.progress && !options_.progress({.phase = "wait for other tasks",
+                                                 .items = plan.shards.size() - report.shards_missing,
+                                                 .items_total = plan.shards.size(),
+                                                 .unit = "shards"})) {
+      return Status(Code::stopped, "stopped; run the same command again to go on");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (storage_.stat(out_).ok()) break;
+    report.shards_missing = count_missing();
+  }
+  if (bool done = false; storage_.stat(out_).ok()) {
+    PACKTRAIN_TRY(look_at_target(done));
+    if (done) report.shards_missing = 0;
+    return {};
+  }
+  if (report.shards_missing > 0) return {};
+
+  PublishRequest request;
+  request.out = out_;
+  request.part = part_;
+  request.token = token_;
+  request.sidecars = options_.sidecars;
+  request.skip_bad = options_.skip_bad;
+  request.durable = options_.sync;
+  Json log = Json::object();
+  log.append("packed_at", now_text()).append("packtrain", version()).append("command", options_.command);
+  log.append("identity", plan.identity).append("shards", uint64_t{plan.shards.size()});
+  log.append("samples", uint64_t{plan.order.size()}).append("resumed", resumed_);
+  log.append("seconds_scan", report.seconds_scan).append("seconds_write", report.seconds_write);
+  log.append("source_inodes", plan.catalog.files);
+  request.log_json = log.dump(1) + "\n";
+  PACKTRAIN_TRY(publish(storage_, plan, *format_, request, report));
+  report.published = true;
+  report.seconds_publish = since(start);
+  return {};
+}
+
+// A plan says what will be; a short read of the source says how long it may take.
+void Packer::estimate(const Plan& plan) {
+  constexpr double kProbeSeconds = 0.5;
+  constexpr uint64_t kProbes = 64;
+  Fetcher fetcher(storage_, plan);
+  const auto start = Clock::now();
+  uint64_t cells = 0;
+  std::vector<std::byte> buffer;
+  const uint64_t step = std::max<uint64_t>(1, plan.catalog.cells.size() / kProbes);
+  for (uint64_t i = 0; i < plan.catalog.cells.size() && since(start) < kProbeSeconds; i += step) {
+    const Cell& cell = plan.catalog.cells[i];
+    if (cell.origin == Origin::stream || cell.size > kUnitBytes) continue;
+    buffer.resize(cell.size);
+    if (fetcher.fetch(cell, buffer).ok()) ++cells;
+  }
+  if (cells == 0) return;
+  const uint32_t jobs = options_.jobs != 0 ? options_.jobs : granted().cores;
+  const uint32_t threads = source_is_far(plan) ? std::max(jobs, kFarThreads) : jobs;
+  const double each = since(start) / static_cast<double>(cells);
+  report.estimated_seconds = each * static_cast<double>(plan.catalog.cells.size()) / threads;
+}
+
+void Packer::describe(const Plan& plan) {
+  report.out = out_;
+  report.samples = plan.order.size();
+  report.shards = plan.shards.size();
+  report.payload_bytes = plan.catalog.bytes;
+  report.inodes_before = plan.catalog.files;
+  report.renamed = plan.renamed;
+  const Skipped& skipped = plan.catalog.skipped;
+  report.hidden_skipped = skipped.hidden;
+  report.temporary_skipped = skipped.temporary;
+  report.other_skipped = skipped.special + skipped.broken_links + skipped.loops;
+  report.fields = plan.catalog.fields;
+  std::sort(report.fields.begin(), report.fields.end());
+  report.splits = plan.catalog.splits;
+  report.classes = plan.catalog.classes.size();
+  report.inodes_after = plan.shards.size() + 5;
+}
+
+Status Packer::run() {
+  report.out = out_;
+  PACKTRAIN_TRY(check_options());
+  bool done = false;
+  PACKTRAIN_TRY(look_at_target(done));
+  if (done) return {};
+  if (options_.dry_run) {
+    PACKTRAIN_ASSIGN(plan, make_new_plan());
+    describe(plan);
+    std::vector<uint32_t> all(plan.shards.size());
+    for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+    report.bytes = planned_bytes(plan, all);
+    (void)check_room(report.bytes,
+                     all.size() * 2 + 8);  // a dry run reports the shortfall, it does not fail by it
+    estimate(plan);
+    return {};
+  }
+  if (storage_.stat(part_).ok()) PACKTRAIN_TRY(remove_dead_parts(storage_, part_));
+  if (is_published_part(storage_, part_)) {
+    // Killed in the very last steps: only the name is missing.
+    PACKTRAIN_TRY(publish_folder(storage_, part_, out_));
+    PACKTRAIN_ASSIGN(dataset, Dataset::open(storage_, out_));
+    report.published = true;
+    report.samples = dataset->samples();
+    report.shards = report.shards_kept = dataset->manifest().shards.size();
+    for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
+    return {};
+  }
+  auto plan = get_plan();
+  if (!plan.ok()) {
+    (void)storage_.remove(part_);  // goes only if it is empty
+    return plan.status();
+  }
+  describe(*plan);
+  if (resumed_ && options_.tasks == 1) {
+    // An unfinished pack goes on only if its source is still what it was.
+    PACKTRAIN_ASSIGN(now, scan_sources());
+    const auto changed = differences(*plan, now, kNamed);
+    if (!changed.empty()) {
+      for (const std::string& what : changed) report.bad.push_back({what, ""});
+      return Status(Code::corrupt, "the source has changed since this pack began (" + changed.front() +
+                                       (changed.size() > 1 ? " and others" : "") + "); remove " +
+                                       printable(part_) + " to start over");
+    }
+  }
+  if (options_.plan_only) return {};
+  PACKTRAIN_TRY(write(*plan));
+  return finish(*plan);
+}
+
+}  // namespace
+
+Result<PackReport> pack(Storage& storage, const PackOptions& options, PackReport* on_failure) {
+  Packer packer(storage, options);
+  Status status = packer.run();
+  if (!status.ok()) {
+    if (on_failure) *on_failure = std::move(packer.report);
+    return status;
+  }
+  return std::move(packer.report);
+}
+
+}  // namespace packtrain

@@ -1,0 +1,270 @@
+#include "pack/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/words.h"
+#include "pack/random.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint64_t kDefaultShardBytes = 512'000'000;
+constexpr uint64_t kMostShards = 1'000'000;  // as many as six digits number
+
+std::string_view order_name(PackOrder order) {
+  switch (order) {
+    case PackOrder::shuffled:
+      return "shuffled";
+    case PackOrder::stratified:
+      return "stratified";
+    case PackOrder::source:
+      return "source";
+  }
+  return "";
+}
+
+// What a sample will take in its shard, about exactly: a head of 512 bytes and padding for each field, as in
+// a tar.
+uint64_t packed_bytes(const Catalog& catalog, uint64_t sample) {
+  uint64_t bytes = 0;
+  for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
+    bytes += 512 + (catalog.cells[cell].size + 511) / 512 * 512;
+  }
+  return bytes;
+}
+
+// Samples class by class, dealt out to shards in turn: each shard gets each class in proportion, to one
+// sample.
+void stratify(const Catalog& catalog, std::vector<uint64_t>& samples, uint64_t shards, Random& random) {
+  random.shuffle(samples, 0, samples.size());
+  std::stable_sort(samples.begin(), samples.end(), [&](uint64_t a, uint64_t b) {
+    return catalog.samples[a].label < catalog.samples[b].label;
+  });
+  std::vector<uint64_t> dealt;
+  dealt.reserve(samples.size());
+  for (uint64_t shard = 0; shard < shards; ++shard) {
+    const size_t begin = dealt.size();
+    for (size_t i = shard; i < samples.size(); i += shards) dealt.push_back(samples[i]);
+    random.shuffle(dealt, begin, dealt.size());
+  }
+  samples = std::move(dealt);
+}
+
+// Ends of the shards in `samples`: counts that differ by one at most, or bytes as even as whole samples
+// allow.
+std::vector<uint64_t> cut(const Catalog& catalog, const std::vector<uint64_t>& samples, uint64_t shards,
+                          bool by_bytes, uint64_t total_bytes) {
+  std::vector<uint64_t> ends;
+  if (!by_bytes) {
+    // The first shards get one more, as dealing out in turn gives them.
+    const uint64_t each = samples.size() / shards, more = samples.size() % shards;
+    uint64_t end = 0;
+    for (uint64_t shard = 0; shard < shards; ++shard) ends.push_back(end += each + (shard < more ? 1 : 0));
+    return ends;
+  }
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < samples.size(); ++i) {
+    const uint64_t next = bytes + packed_bytes(catalog, samples[i]);
+    // The cut goes to whichever side of this sample is nearer to where it should be.
+    while (ends.size() + 1 < shards) {
+      const auto target =
+          static_cast<uint64_t>(static_cast<unsigned __int128>(total_bytes) * (ends.size() + 1) / shards);
+      if (next < target) break;
+      const bool before = target - std::min(target, bytes) < next - target;
+      const uint64_t end = before ? i : i + 1;
+      // No shard stays empty, and enough samples stay for the rest.
+      const uint64_t least = ends.empty() ? 1 : ends.back() + 1,
+                     most = samples.size() - (shards - ends.size() - 1);
+      ends.push_back(std::clamp(end, least, most));
+    }
+    bytes = next;
+  }
+  while (ends.size() + 1 < shards) ends.push_back(samples.size() - (shards - ends.size() - 1));
+  ends.push_back(samples.size());
+  return ends;
+}
+
+// Container fields as pieces of files, so that the plan needs no open dataset any more.
+Status resolve_containers(Plan& plan) {
+  Catalog& catalog = plan.catalog;
+  std::vector<std::vector<uint32_t>> files(catalog.containers.size());      // per container and shard
+  std::vector<std::vector<uint16_t>> pipelines(catalog.containers.size());  // per container and pipeline
+  for (size_t i = 0; i < catalog.containers.size(); ++i) {
+    const Dataset& dataset = *catalog.containers[i];
+    for (uint32_t shard = 0; shard < dataset.manifest().shards.size(); ++shard) {
+      const ShardSpec& spec = dataset.manifest().shards[shard];
+      files[i].push_back(static_cast<uint32_t>(plan.piece_files.size()));
+      plan.piece_files.push_back({dataset.shard_path(shard), spec.bytes, spec.mtime_ns});
+    }
+    for (const Pipeline& pipeline : dataset.manifest().pipelines) {
+      auto found = std::find(plan.pipelines.begin(), plan.pipelines.end(), pipeline);
+      if (found == plan.pipelines.end()) found = plan.pipelines.insert(found, pipeline);
+      pipelines[i].push_back(static_cast<uint16_t>(found - plan.pipelines.begin()));
+    }
+  }
+  std::vector<std::pair<Block, Slice>> slices;
+  for (Cell& cell : catalog.cells) {
+    if (cell.origin != Origin::container) continue;
+    PACKTRAIN_TRY(catalog.containers[cell.source]->slices(cell.where, cell.inner_field, slices));
+    cell.where = plan.pieces.size();
+    cell.inner_field = static_cast<uint32_t>(slices.size());
+    for (const auto& [block, slice] : slices) {
+      plan.pieces.push_back({files[cell.source][block.shard], pipelines[cell.source][block.pipeline],
+                             block.check_kind, block.hole, block.check, block.offset, block.stored, block.raw,
+                             slice.start, slice.length});
+    }
+  }
+  catalog.containers.clear();
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> plan_identity(Storage& storage, const PackOptions& options) {
+  Json json = Json::object();
+  Json sources = Json::array();
+  for (const auto& [split, path] : options.sources) sources.push(Json::array().push(split).push(path));
+  json.append("sources", std::move(sources)).append("root", options.root).append("format", options.format);
+  json.append("shards", options.shards)
+      .append("shard_bytes", options.shard_bytes)
+      .append("ranks", options.ranks);
+  json.append("order", order_name(options.order))
+      .append("seed", options.seed)
+      .append("compress", options.compress);
+  json.append("path_column", options.path_column).append("label_column", options.label_column);
+  Json sidecars = Json::array();
+  for (const std::string& sidecar : options.sidecars) sidecars.push(sidecar);
+  json.append("sidecars", std::move(sidecars));
+  if (!options.classes_file.empty()) {
+    PACKTRAIN_ASSIGN(text, read_whole(storage, options.classes_file));
+    json.append("classes", xxh128_hex(as_bytes(text)));
+  }
+  return json.dump();
+}
+
+Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& options) {
+  if (catalog.samples.empty()) {
+    return Status(Code::not_found, "no samples were found in the source; is it the right folder?");
+  }
+  Plan plan;
+  plan.format = options.format;
+  plan.compress = options.compress == "auto" ? "none" : options.compress;
+  PACKTRAIN_ASSIGN(identity, plan_identity(storage, options));
+  plan.identity = std::move(identity);
+  plan.pipelines.push_back({});
+  plan.catalog = std::move(catalog);
+  {
+    const std::vector<std::string> keys = make_keys(plan.catalog);
+    plan.keys.reserve(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const NameRef stem = plan.catalog.samples[i].stem;
+      if (keys[i] == plan.catalog.name(stem)) {
+        plan.keys.push_back(stem);
+      } else {
+        plan.keys.push_back(plan.catalog.keep(keys[i]));
+        ++plan.renamed;
+      }
+    }
+  }
+  PACKTRAIN_TRY(resolve_containers(plan));
+  for (const std::string& path : plan.catalog.streams) {
+    PACKTRAIN_ASSIGN(info, storage.stat(path));
+    plan.stream_files.push_back({path, info.size, info.mtime_ns});
+  }
+
+  const Format* format = find_format(options.format);
+  if (!format)
+    return Status(Code::unsupported,
+                  "there is no format '" + options.format + "'; packtrain doctor lists them");
+  const size_t splits = plan.catalog.splits.size();
+  std::vector<std::vector<uint64_t>> of_split(splits);
+  std::vector<uint64_t> bytes(splits);
+  for (uint64_t i = 0; i < plan.catalog.samples.size(); ++i) {
+    const uint32_t split = plan.catalog.samples[i].split;
+    of_split[split].push_back(i);
+    bytes[split] += packed_bytes(plan.catalog, i);
+  }
+  const uint64_t most_bytes = *std::max_element(bytes.begin(), bytes.end());
+  for (uint32_t split = 0; split < splits; ++split) {
+    std::vector<uint64_t>& samples = of_split[split];
+    if (samples.empty()) continue;
+    const bool by_bytes = options.shards == 0 && options.shard_bytes != 0;
+    const uint64_t shard_bytes = options.shard_bytes != 0 ? options.shard_bytes : kDefaultShardBytes;
+    uint64_t shards = (bytes[split] + shard_bytes - 1) / shard_bytes;
+    if (options.shards != 0) {
+      // The number is meant for the largest split; the others get theirs in proportion.
+      shards = static_cast<uint64_t>(
+          (static_cast<unsigned __int128>(options.shards) * bytes[split] + most_bytes - 1) /
+          std::max<uint64_t>(most_bytes, 1));
+    }
+    shards = std::clamp<uint64_t>(std::max(shards, options.ranks), 1, samples.size());
+    if (shards > kMostShards) {
+      return Status(Code::invalid, "that would be " + count_in_words(shards) +
+                                       " shards, more than six digits can number; "
+                                       "choose a larger --shard-size or fewer --shards");
+    }
+    Random random(xxh64(as_bytes(plan.catalog.splits[split]), options.seed));
+    if (options.order == PackOrder::shuffled) random.shuffle(samples, 0, samples.size());
+    if (options.order == PackOrder::stratified) stratify(plan.catalog, samples, shards, random);
+    const uint64_t base = plan.order.size();
+    plan.order.insert(plan.order.end(), samples.begin(), samples.end());
+    uint64_t first = 0;
+    // Dealt-out shards must stay whole, so stratified ones are even by count.
+    const bool cut_by_bytes = by_bytes && options.order != PackOrder::stratified;
+    for (uint64_t end : cut(plan.catalog, samples, shards, cut_by_bytes, bytes[split])) {
+      plan.shards.push_back({"", split, base + first, end - first});
+      first = end;
+    }
+  }
+  // Numbered within each split, from 0.
+  uint32_t last_split = UINT32_MAX;
+  unsigned number = 0;
+  for (ShardPlan& shard : plan.shards) {
+    number = shard.split == last_split ? number + 1 : 0;
+    last_split = shard.split;
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "-%06u", number);
+    shard.name = plan.catalog.splits[shard.split] + digits + std::string(format->suffix);
+  }
+  return plan;
+}
+
+std::vector<std::string> differences(const Plan& planned, const Catalog& now, size_t limit) {
+  std::vector<std::string> found;
+  // By path, since one file more shifts all that follow.
+  std::unordered_map<std::string_view, const Cell*> before;
+  const Catalog& then = planned.catalog;
+  for (const Cell& cell : then.cells) {
+    if (cell.origin == Origin::file) before.emplace(then.name(cell.path), &cell);
+  }
+  for (const Cell& cell : now.cells) {
+    if (cell.origin != Origin::file || found.size() >= limit) continue;
+    const auto at = before.find(now.name(cell.path));
+    if (at == before.end()) {
+      found.push_back(printable(now.name(cell.path)) + " is new");
+      continue;
+    }
+    if (at->second->size != cell.size || at->second->mtime_ns != cell.mtime_ns) {
+      found.push_back(printable(now.name(cell.path)) + " has changed");
+    }
+    before.erase(at);
+  }
+  for (const auto& [path, cell] : before) {
+    if (found.size() >= limit) break;
+    found.push_back(printable(path) + " is gone");
+  }
+  for (size_t i = 0; i < planned.stream_files.size() && found.size() < limit; ++i) {
+    if (i >= now.streams.size() || now.streams[i] != planned.stream_files[i].path) {
+      found.push_back(printable(planned.stream_files[i].path) + " is no longer among the sources");
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,73 @@
+// Plan: what will stand where, fixed before a byte of payload is read. Order, shards, names and sizes are in
+// it, so every offset of every shard follows, for any number of threads, tasks and restarts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pack/catalog.h"
+#include "packtrain/format.h"
+#include "packtrain/pack.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+// Bytes of a field that come out of a container: a slice of a block of a file. Unlike a Dataset it can be
+// written down, so that a task which did not scan can still read it.
+struct Piece {
+  uint32_t file = 0;                       // into Plan::piece_files
+  uint16_t pipeline = 0;                   // into Plan::pipelines
+  CheckKind check_kind = CheckKind::none;  // of the whole decoded block
+  bool hole = false;
+  uint32_t check = 0;
+  uint64_t offset = 0, stored = 0, raw = 0;
+  uint64_t start = 0, length = 0;  // the slice of the decoded block
+};
+
+struct PieceFile {
+  std::string path;
+  uint64_t bytes = 0;
+  int64_t mtime_ns = 0;
+};
+
+struct ShardPlan {
+  std::string name;  // file name in OUT
+  uint32_t split = 0;
+  uint64_t first = 0, count = 0;  // a range of Plan::order
+};
+
+// A plain value; about 200 bytes a file for a tree of photographs.
+struct Plan {
+  // Cells of Origin::container have been turned into pieces: `where` is the first, `inner_field` their
+  // number.
+  Catalog catalog;
+  std::vector<NameRef> keys;  // per sample of the catalog
+  std::vector<PieceFile> piece_files;
+  std::vector<Pipeline> pipelines;
+  std::vector<Piece> pieces;
+  std::vector<PieceFile> stream_files;  // size and time of catalog.streams
+  std::vector<uint64_t> order;          // samples of the catalog, shard by shard, split by split
+  std::vector<ShardPlan> shards;
+  std::string format;
+  std::string compress;  // "none" or a codec
+  std::string identity;  // JSON of every option that the output depends on
+  uint64_t renamed = 0;  // keys that differ from their stem
+
+  std::string_view key(uint64_t sample) const { return catalog.name(keys[sample]); }
+};
+
+// The options that the output's bytes depend on, as one line of JSON: equal lines, equal bytes.
+Result<std::string> plan_identity(Storage& storage, const PackOptions& options);
+// Orders and cuts what a scan found.
+Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& options);
+
+// The plan as a file that other tasks and later runs load; checked on the way in.
+std::string encode_plan(const Plan& plan);
+Result<Plan> decode_plan(Bytes bytes);
+
+// Why the sources no longer are what the plan was made from, by name, at most `limit`; empty if they are.
+std::vector<std::string> differences(const Plan& planned, const Catalog& now, size_t limit);
+
+}  // namespace packtrain

@@ -1,0 +1,302 @@
+// The plan as a file: columns in an npz, so that a damaged one is noticed, and one member of JSON for the
+// rest.
+#include <algorithm>
+
+#include "base/json.h"
+#include "index/npz.h"
+#include "pack/plan.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint64_t kPlanVersion = 1;
+
+Json strings(const std::vector<std::string>& texts) {
+  Json json = Json::array();
+  for (const std::string& text : texts) json.push(text);
+  return json;
+}
+
+std::vector<std::string> strings(const Json& json) {
+  std::vector<std::string> texts;
+  for (const Json& item : json.items()) texts.push_back(item.as_string());
+  return texts;
+}
+
+// Paths may hold any bytes, which JSON cannot: they are kept in the names column and referred to.
+struct NameTable {
+  std::vector<uint64_t> end;
+  std::string bytes;
+  void add(std::string_view text) {
+    bytes.append(text);
+    end.push_back(bytes.size());
+  }
+};
+
+Result<std::vector<std::string>> read_table(std::span<const uint64_t> ends, std::string_view bytes) {
+  std::vector<std::string> texts;
+  uint64_t begin = 0;
+  for (uint64_t end : ends) {
+    if (end < begin || end > bytes.size()) return Status(Code::corrupt, "a table of names is damaged");
+    texts.emplace_back(bytes.substr(begin, end - begin));
+    begin = end;
+  }
+  return texts;
+}
+
+template <class T, class Items, class Get>
+void add_column(NpzWriter& writer, std::string_view name, const Items& items, Get get) {
+  std::vector<T> values;
+  values.reserve(items.size());
+  for (const auto& item : items) values.push_back(static_cast<T>(get(item)));
+  writer.add(name, values);
+}
+
+}  // namespace
+
+std::string encode_plan(const Plan& plan) {
+  const Catalog& catalog = plan.catalog;
+  Json json = Json::object();
+  json.append("version", kPlanVersion).append("identity", plan.identity).append("format", plan.format);
+  json.append("compress", plan.compress).append("renamed", plan.renamed);
+  json.append("fields", strings(catalog.fields))
+      .append("files", catalog.files)
+      .append("bytes", catalog.bytes);
+  const Skipped& skipped = catalog.skipped;
+  json.append("skipped", Json::array()
+                             .push(skipped.hidden)
+                             .push(skipped.temporary)
+                             .push(skipped.special)
+                             .push(skipped.broken_links)
+                             .push(skipped.loops)
+                             .push(skipped.empty_folders));
+  Json pipelines = Json::array();
+  for (const Pipeline& pipeline : plan.pipelines) {
+    Json steps = Json::array();
+    for (const CodecStep& step : pipeline) steps.push(Json::array().push(step.name).push(step.parameter));
+    pipelines.push(std::move(steps));
+  }
+  json.append("pipelines", std::move(pipelines));
+  json.append("splits", uint64_t{catalog.splits.size()}).append("classes", uint64_t{catalog.classes.size()});
+  json.append("roots", uint64_t{catalog.roots.size()})
+      .append("piece_files", uint64_t{plan.piece_files.size()});
+  json.append("streams", uint64_t{plan.stream_files.size()});
+
+  NameTable table;
+  for (const std::string& name : catalog.splits) table.add(name);
+  for (const std::string& name : catalog.classes) table.add(name);
+  for (const CatalogRoot& root : catalog.roots) {
+    table.add(root.folder);
+    table.add(root.prefix);
+  }
+  for (const PieceFile& file : plan.piece_files) table.add(file.path);
+  for (const PieceFile& file : plan.stream_files) table.add(file.path);
+  for (const ShardPlan& shard : plan.shards) table.add(shard.name);
+
+  NpzWriter writer;
+  writer.add("json", json.dump());
+  writer.add("table.end", table.end);
+  writer.add("table.bytes", table.bytes);
+  writer.add("names", catalog.names);
+  writer.add("texts", catalog.texts);
+  writer.add("order", plan.order);
+  add_column<uint64_t>(writer, "cell.kind", catalog.cells, [](const Cell& c) {
+    return static_cast<uint64_t>(c.origin) | uint64_t{c.field} << 8 | uint64_t{c.source} << 32;
+  });
+  add_column<uint32_t>(writer, "cell.inner", catalog.cells, [](const Cell& c) { return c.inner_field; });
+  add_column<uint64_t>(writer, "cell.where", catalog.cells, [](const Cell& c) { return c.where; });
+  add_column<uint64_t>(writer, "cell.size", catalog.cells, [](const Cell& c) { return c.size; });
+  add_column<int64_t>(writer, "cell.mtime", catalog.cells, [](const Cell& c) { return c.mtime_ns; });
+  add_column<uint64_t>(writer, "cell.path", catalog.cells, [](const Cell& c) { return c.path.at; });
+  add_column<uint32_t>(writer, "cell.path_bytes", catalog.cells, [](const Cell& c) { return c.path.bytes; });
+  add_column<uint64_t>(writer, "sample.cell", catalog.samples,
+                       [](const CatalogSample& s) { return s.first_cell; });
+  add_column<int64_t>(writer, "sample.label", catalog.samples,
+                      [](const CatalogSample& s) { return s.label; });
+  add_column<uint32_t>(writer, "sample.split", catalog.samples,
+                       [](const CatalogSample& s) { return s.split; });
+  add_column<uint64_t>(writer, "sample.stem", catalog.samples,
+                       [](const CatalogSample& s) { return s.stem.at; });
+  add_column<uint32_t>(writer, "sample.stem_bytes", catalog.samples,
+                       [](const CatalogSample& s) { return s.stem.bytes; });
+  add_column<uint64_t>(writer, "sample.key", plan.keys, [](const NameRef& k) { return k.at; });
+  add_column<uint32_t>(writer, "sample.key_bytes", plan.keys, [](const NameRef& k) { return k.bytes; });
+  std::vector<PieceFile> files = plan.piece_files;
+  files.insert(files.end(), plan.stream_files.begin(), plan.stream_files.end());
+  add_column<uint64_t>(writer, "file.bytes", files, [](const PieceFile& f) { return f.bytes; });
+  add_column<int64_t>(writer, "file.mtime", files, [](const PieceFile& f) { return f.mtime_ns; });
+  add_column<uint64_t>(writer, "piece.kind", plan.pieces, [](const Piece& p) {
+    return uint64_t{p.file} | uint64_t{p.pipeline} << 32 | static_cast<uint64_t>(p.check_kind) << 48 |
+           (p.hole ? uint64_t{1} << 56 : 0);
+  });
+  add_column<uint32_t>(writer, "piece.check", plan.pieces, [](const Piece& p) { return p.check; });
+  add_column<uint64_t>(writer, "piece.offset", plan.pieces, [](const Piece& p) { return p.offset; });
+  add_column<uint64_t>(writer, "piece.stored", plan.pieces, [](const Piece& p) { return p.stored; });
+  add_column<uint64_t>(writer, "piece.raw", plan.pieces, [](const Piece& p) { return p.raw; });
+  add_column<uint64_t>(writer, "piece.start", plan.pieces, [](const Piece& p) { return p.start; });
+  add_column<uint64_t>(writer, "piece.length", plan.pieces, [](const Piece& p) { return p.length; });
+  add_column<uint32_t>(writer, "shard.split", plan.shards, [](const ShardPlan& s) { return s.split; });
+  add_column<uint64_t>(writer, "shard.first", plan.shards, [](const ShardPlan& s) { return s.first; });
+  add_column<uint64_t>(writer, "shard.count", plan.shards, [](const ShardPlan& s) { return s.count; });
+  return writer.finish();
+}
+
+namespace {
+
+// The columns of a plan by name, with the length each has.
+class PlanColumns {
+ public:
+  explicit PlanColumns(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  template <class T>
+  std::span<const T> get(std::string_view name) {
+    for (const Column& column : columns_) {
+      if (column.name != name) continue;
+      auto values = column_values<T>(columns_, name, column.count);
+      if (values.ok()) return *values;
+    }
+    missing_ = true;
+    return {};
+  }
+  std::string_view text(std::string_view name) {
+    const auto bytes = get<char>(name);
+    return {bytes.data(), bytes.size()};
+  }
+  bool missing() const { return missing_; }
+
+ private:
+  std::vector<Column> columns_;
+  bool missing_ = false;
+};
+
+}  // namespace
+
+Result<Plan> decode_plan(Bytes bytes) {
+  const Status damaged(Code::corrupt, "the plan is damaged");
+  PACKTRAIN_ASSIGN(all, read_npz(bytes));
+  if (!damaged_columns(bytes, all).empty()) return damaged;
+  PlanColumns columns(std::move(all));
+  PACKTRAIN_ASSIGN(json, Json::parse(columns.text("json")));
+  if (json["version"].as_uint() != kPlanVersion) {
+    return Status(Code::unsupported, "the plan was made by another version of packtrain");
+  }
+  Plan plan;
+  Catalog& catalog = plan.catalog;
+  plan.identity = json["identity"].as_string();
+  plan.format = json["format"].as_string();
+  plan.compress = json["compress"].as_string();
+  plan.renamed = json["renamed"].as_uint();
+  catalog.fields = strings(json["fields"]);
+  catalog.files = json["files"].as_uint();
+  catalog.bytes = json["bytes"].as_uint();
+  if (const auto& skipped = json["skipped"].items(); skipped.size() == 6) {
+    catalog.skipped = {skipped[0].as_uint(),
+                       skipped[1].as_uint(),
+                       skipped[2].as_uint(),
+                       skipped[3].as_uint(),
+                       skipped[4].as_uint(),
+                       skipped[5].as_uint(),
+                       {}};
+  }
+  for (const Json& steps : json["pipelines"].items()) {
+    Pipeline pipeline;
+    for (const Json& step : steps.items()) {
+      if (step.items().size() != 2) return damaged;
+      pipeline.push_back({step.items()[0].as_string(), static_cast<uint32_t>(step.items()[1].as_uint())});
+    }
+    plan.pipelines.push_back(std::move(pipeline));
+  }
+
+  const auto file_bytes = columns.get<uint64_t>("file.bytes");
+  const auto file_mtime = columns.get<int64_t>("file.mtime");
+  const auto shard_first = columns.get<uint64_t>("shard.first");
+  const uint64_t splits = json["splits"].as_uint(), classes = json["classes"].as_uint(),
+                 roots = json["roots"].as_uint();
+  const uint64_t piece_files = json["piece_files"].as_uint(), streams = json["streams"].as_uint();
+  PACKTRAIN_ASSIGN(table, read_table(columns.get<uint64_t>("table.end"), columns.text("table.bytes")));
+  if (table.size() != splits + classes + 2 * roots + piece_files + streams + shard_first.size() ||
+      file_bytes.size() != piece_files + streams || file_mtime.size() != file_bytes.size()) {
+    return damaged;
+  }
+  auto name = table.begin();
+  for (uint64_t i = 0; i < splits; ++i) catalog.splits.push_back(std::move(*name++));
+  for (uint64_t i = 0; i < classes; ++i) catalog.classes.push_back(std::move(*name++));
+  for (uint64_t i = 0; i < roots; ++i) {
+    catalog.roots.push_back({name[0], name[1]});
+    name += 2;
+  }
+  for (uint64_t i = 0; i < piece_files; ++i)
+    plan.piece_files.push_back({*name++, file_bytes[i], file_mtime[i]});
+  for (uint64_t i = piece_files; i < piece_files + streams; ++i) {
+    catalog.streams.push_back(*name);
+    plan.stream_files.push_back({*name++, file_bytes[i], file_mtime[i]});
+  }
+
+  catalog.names = columns.text("names");
+  catalog.texts = columns.text("texts");
+  const auto order = columns.get<uint64_t>("order");
+  plan.order.assign(order.begin(), order.end());
+  const auto kind = columns.get<uint64_t>("cell.kind"), where = columns.get<uint64_t>("cell.where"),
+             size = columns.get<uint64_t>("cell.size"), path = columns.get<uint64_t>("cell.path");
+  const auto inner = columns.get<uint32_t>("cell.inner"),
+             path_bytes = columns.get<uint32_t>("cell.path_bytes");
+  const auto mtime = columns.get<int64_t>("cell.mtime");
+  const auto piece_kind = columns.get<uint64_t>("piece.kind"), offset = columns.get<uint64_t>("piece.offset"),
+             stored = columns.get<uint64_t>("piece.stored"), raw = columns.get<uint64_t>("piece.raw"),
+             start = columns.get<uint64_t>("piece.start"), length = columns.get<uint64_t>("piece.length");
+  const auto piece_check = columns.get<uint32_t>("piece.check");
+  const auto first_cell = columns.get<uint64_t>("sample.cell"), stem = columns.get<uint64_t>("sample.stem"),
+             key = columns.get<uint64_t>("sample.key");
+  const auto label = columns.get<int64_t>("sample.label");
+  const auto split = columns.get<uint32_t>("sample.split"),
+             stem_bytes = columns.get<uint32_t>("sample.stem_bytes"),
+             key_bytes = columns.get<uint32_t>("sample.key_bytes"),
+             shard_split = columns.get<uint32_t>("shard.split");
+  const auto shard_count = columns.get<uint64_t>("shard.count");
+  const size_t cells = kind.size(), samples = first_cell.size(), pieces = piece_kind.size();
+  if (columns.missing() || where.size() != cells || size.size() != cells || path.size() != cells ||
+      inner.size() != cells || path_bytes.size() != cells || mtime.size() != cells ||
+      offset.size() != pieces || stored.size() != pieces || raw.size() != pieces || start.size() != pieces ||
+      length.size() != pieces || piece_check.size() != pieces || stem.size() != samples ||
+      key.size() != samples || label.size() != samples || split.size() != samples ||
+      stem_bytes.size() != samples || key_bytes.size() != samples || order.size() != samples ||
+      shard_split.size() != shard_first.size() || shard_count.size() != shard_first.size()) {
+    return damaged;
+  }
+  // The checks above and each column's CRC make this a plan that encode_plan wrote; its numbers are trusted.
+  catalog.cells.resize(cells);
+  for (size_t i = 0; i < cells; ++i) {
+    catalog.cells[i] = {static_cast<Origin>(kind[i] & 0xff),
+                        static_cast<uint16_t>(kind[i] >> 8),
+                        static_cast<uint32_t>(kind[i] >> 32),
+                        inner[i],
+                        where[i],
+                        size[i],
+                        mtime[i],
+                        {path[i], path_bytes[i]}};
+  }
+  catalog.samples.resize(samples);
+  plan.keys.resize(samples);
+  for (size_t i = 0; i < samples; ++i) {
+    catalog.samples[i] = {first_cell[i], label[i], split[i], {stem[i], stem_bytes[i]}};
+    plan.keys[i] = {key[i], key_bytes[i]};
+  }
+  plan.pieces.resize(pieces);
+  for (size_t i = 0; i < pieces; ++i) {
+    plan.pieces[i] = {static_cast<uint32_t>(piece_kind[i]),
+                      static_cast<uint16_t>(piece_kind[i] >> 32),
+                      static_cast<CheckKind>(piece_kind[i] >> 48 & 0xff),
+                      (piece_kind[i] >> 56 & 1) != 0,
+                      piece_check[i],
+                      offset[i],
+                      stored[i],
+                      raw[i],
+                      start[i],
+                      length[i]};
+  }
+  for (size_t i = 0; i < shard_first.size(); ++i) {
+    plan.shards.push_back({std::move(*name++), shard_split[i], shard_first[i], shard_count[i]});
+  }
+  return plan;
+}
+
+}  // namespace packtrain

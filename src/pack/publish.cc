@@ -1,0 +1,234 @@
+#include "pack/publish.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/words.h"
+#include "pack/shard_layout.h"
+#include "pack/sidecars.h"
+
+namespace packtrain {
+namespace {
+
+Status wrong_record(const ShardPlan& shard) {
+  return Status(Code::corrupt,
+                "the record of a shard does not fit the plan; remove the .part folder and pack again")
+      .at(shard.name);
+}
+
+// Where each field lies in a shard that was planned.
+Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layout, const ShardRows& rows,
+                   uint32_t number, IndexBuilder& builder, SidecarShard& sidecar) {
+  const Catalog& catalog = plan.catalog;
+  const ShardLayout laid = lay_out(plan, shard, layout, rows.left_out);
+  if (rows.checks.size() != laid.members.size() || rows.widths.size() != laid.samples.size() ||
+      rows.heights.size() != laid.samples.size() || rows.bytes != laid.bytes) {
+    return wrong_record(shard);
+  }
+  for (size_t i = 0; i < laid.samples.size(); ++i) {
+    const uint64_t sample = laid.samples[i];
+    builder.begin_sample(plan.key(sample));
+    builder.set_label(catalog.samples[sample].label);
+    if (rows.widths[i] != 0) builder.set_image_size(rows.widths[i], rows.heights[i]);
+    sidecar.begin_sample(laid.sample_begin(i));
+    for (size_t m = laid.first_member[i]; m < laid.first_member[i + 1]; ++m) {
+      const PlannedMember& member = laid.members[m];
+      const Cell& cell = catalog.cells[member.cell];
+      builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
+                        CheckKind::crc32c, rows.checks[m], recorded_path(catalog, cell));
+      sidecar.add_member(catalog.fields[cell.field], laid.name(member), member.data_offset, member.size);
+    }
+    PACKTRAIN_TRY(builder.end_sample());
+  }
+  sidecar.end(laid.tail_offset);
+  return {};
+}
+
+// Where each field lies in a container whose writer decided: its own directory tells.
+Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, const Format& format,
+                   const std::string& part, const ShardRows& rows, uint32_t number, IndexBuilder& builder) {
+  const Catalog& catalog = plan.catalog;
+  IndexBuilder own;
+  IndexOptions index_options;
+  const std::vector<std::string> no_classes;
+  index_options.classes = &no_classes;
+  PACKTRAIN_TRY(format.index(storage, part + "/" + shard.name, index_options, own));
+  PACKTRAIN_ASSIGN(dataset, Dataset::from_memory(storage, part, own.finish()));
+  std::vector<std::pair<Block, Slice>> slices;
+  size_t check = 0, row = 0;
+  for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+    const uint64_t sample = plan.order[i];
+    if (std::binary_search(rows.left_out.begin(), rows.left_out.end(), sample)) continue;
+    if (row >= rows.widths.size()) return wrong_record(shard);
+    PACKTRAIN_ASSIGN(found, dataset->find(plan.key(sample)));
+    builder.begin_sample(plan.key(sample));
+    builder.set_label(catalog.samples[sample].label);
+    if (rows.widths[row] != 0) builder.set_image_size(rows.widths[row], rows.heights[row]);
+    ++row;
+    for (uint64_t c = catalog.samples[sample].first_cell; c < catalog.end_cell(sample); ++c) {
+      const std::string& field = catalog.fields[catalog.cells[c].field];
+      PACKTRAIN_TRY(dataset->slices(found, dataset->manifest().field_id(field), slices));
+      if (slices.size() != 1 || check >= rows.checks.size()) return wrong_record(shard);
+      Block block = slices[0].first;
+      const Pipeline& pipeline = dataset->manifest().pipelines[block.pipeline];
+      const std::string path = recorded_path(catalog, catalog.cells[c]);
+      if (pipeline.empty()) {
+        builder.add_field(field, number, block.offset, block.stored, CheckKind::crc32c, rows.checks[check++],
+                          path);
+        continue;
+      }
+      block.shard = number;
+      block.pipeline = builder.add_pipeline(pipeline);
+      block.check_kind = CheckKind::crc32c;
+      block.check = rows.checks[check++];
+      const Slice whole{builder.add_block(block), 0, block.raw};
+      builder.add_field(field, std::span(&whole, 1), path);
+    }
+    PACKTRAIN_TRY(builder.end_sample());
+  }
+  return {};
+}
+
+Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
+  Json facts = Json::object();
+  // Paths of this machine stay out: the same source gives the same bytes wherever it is mounted.
+  if (auto identity = Json::parse(plan.identity); identity.ok()) {
+    for (const char* name : {"format", "order", "seed", "shards", "shard_bytes", "ranks", "compress"}) {
+      facts.append(name, (*identity)[name]);
+    }
+  }
+  if (plan.renamed > 0) facts.append("renamed_keys", plan.renamed);
+  if (!left_out.empty()) {
+    Json list = Json::array();
+    for (const BadSample& bad : left_out)
+      list.push(Json::object().append("path", printable(bad.path)).append("what", bad.what));
+    facts.append("left_out", std::move(list));
+  }
+  return facts;
+}
+
+// The path of a bad sample below its root, so that the manifest does not depend on where the root is.
+std::string below_root(const Plan& plan, const std::string& path) {
+  for (const CatalogRoot& root : plan.catalog.roots) {
+    const std::string folder = root.folder.ends_with('/') ? root.folder : root.folder + "/";
+    if (path.starts_with(folder)) return path.substr(folder.size());
+  }
+  return path;
+}
+
+}  // namespace
+
+Result<ShardRows> finished_shard(Storage& storage, const std::string& part, const ShardPlan& shard) {
+  PACKTRAIN_ASSIGN(info, storage.stat(part + "/" + shard.name));
+  PACKTRAIN_ASSIGN(text, read_whole(storage, part + "/" + rows_name(shard)));
+  PACKTRAIN_ASSIGN(rows, decode_rows(as_bytes(text)));
+  if (info.size != rows.bytes) return wrong_record(shard);
+  return rows;
+}
+
+bool is_published_part(Storage& storage, const std::string& part) {
+  auto text = read_whole(storage, part + "/manifest.json");
+  return text.ok() && Manifest::decode(*text).ok();
+}
+
+Status publish_folder(Storage& storage, const std::string& part, const std::string& out) {
+  PACKTRAIN_ASSIGN(text, read_whole(storage, part + "/manifest.json"));
+  PACKTRAIN_ASSIGN(manifest, Manifest::decode(text));
+  std::set<std::string> belongs = {"manifest.json", "pack.log.json"};
+  for (const ShardSpec& shard : manifest.shards) belongs.insert(shard.path);
+  for (const FileSpec& file : manifest.files) belongs.insert(file.path.substr(0, file.path.find('/')));
+  std::vector<std::string> extra;
+  PACKTRAIN_TRY(storage.list(part, [&](FolderEntry&& entry) {
+    if (!belongs.contains(entry.name)) extra.push_back(std::move(entry.name));
+    return true;
+  }));
+  for (const std::string& name : extra) {
+    if (Status status = storage.remove(part + "/" + name); !status.ok() && status.code() != Code::not_found)
+      return status;
+  }
+  PACKTRAIN_TRY(storage.sync_folder(part));
+  PACKTRAIN_TRY(storage.rename(part, out));
+  const size_t slash = out.rfind('/');
+  return storage.sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : out.substr(0, slash));
+}
+
+Status publish(Storage& storage, const Plan& plan, const Format& format, const PublishRequest& request,
+               PackReport& report) {
+  const Layout* layout = plan.compress == "none" ? format.layout : nullptr;
+  IndexBuilder builder;
+  Sidecars sidecars(request.sidecars);
+  std::vector<BadSample> left_out;
+  report.smallest_shard_samples = report.smallest_shard_bytes = UINT64_MAX;
+  for (const ShardPlan& shard : plan.shards) {
+    PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
+    for (const BadSample& bad : rows.reasons) left_out.push_back({below_root(plan, bad.path), bad.what});
+    const uint32_t number =
+        builder.add_shard({.path = shard.name, .format = std::string(format.name), .bytes = rows.bytes});
+    builder.begin_split(plan.catalog.splits[shard.split]);
+    const uint64_t before = builder.samples();
+    SidecarShard& sidecar = sidecars.add_shard(shard.name, plan.catalog.splits[shard.split], rows.bytes);
+    PACKTRAIN_TRY(layout ? add_planned(plan, shard, *layout, rows, number, builder, sidecar)
+                         : add_indexed(storage, plan, shard, format, request.part, rows, number, builder));
+    builder.set_block_checks(number, std::move(rows.block_checks));
+    const uint64_t samples = builder.samples() - before;
+    report.bytes += rows.bytes;
+    report.smallest_shard_samples = std::min(report.smallest_shard_samples, samples);
+    report.largest_shard_samples = std::max(report.largest_shard_samples, samples);
+    report.smallest_shard_bytes = std::min(report.smallest_shard_bytes, rows.bytes);
+    report.largest_shard_bytes = std::max(report.largest_shard_bytes, rows.bytes);
+  }
+  if (left_out.size() > request.skip_bad) {
+    report.bad = left_out;
+    return Status(Code::corrupt,
+                  count_in_words(left_out.size()) + " samples were left out, more than --skip-bad allows");
+  }
+  builder.set_classes(plan.catalog.classes);
+  report.samples = builder.samples();
+  report.bad = left_out;
+  IndexBuilder::Finished finished = builder.finish();
+  finished.manifest.source_json = source_facts(plan, left_out).dump();
+
+  // Everything is written beside OUT.part under a name of our own and moved in whole.
+  const std::string own = request.out + ".publish-" + request.token;
+  PACKTRAIN_TRY(storage.make_folder(own));
+  WriteOptions options;
+  options.durable = request.durable;
+  options.replace = true;
+  const auto put = [&](const std::string& name, std::string_view bytes) -> Status {
+    if (const size_t slash = name.rfind('/'); slash != name.npos) {
+      PACKTRAIN_TRY(storage.make_folder(own + "/" + name.substr(0, slash)));
+      PACKTRAIN_TRY(storage.make_folder(request.part + "/" + name.substr(0, slash)));
+    }
+    PACKTRAIN_TRY(write_whole(storage, own + "/" + name, as_bytes(bytes), options));
+    return storage.rename(own + "/" + name, request.part + "/" + name);
+  };
+  const auto add_file = [&](const std::string& name, std::string_view bytes) -> Status {
+    finished.manifest.files.push_back({name, bytes.size(), xxh128_hex(as_bytes(bytes))});
+    return put(name, bytes);
+  };
+  const auto write_all = [&]() -> Status {
+    PACKTRAIN_TRY(add_file("index.npz", finished.index_npz));
+    PACKTRAIN_TRY(add_file("names.npz", finished.names_npz));
+    for (const auto& [name, bytes] : sidecars.finish()) PACKTRAIN_TRY(add_file(name, bytes));
+    PACKTRAIN_TRY(put("pack.log.json", request.log_json));
+    PACKTRAIN_TRY(put("manifest.json", finished.manifest.encode()));
+    return publish_folder(storage, request.part, request.out);
+  };
+  report.inodes_after =
+      plan.shards.size() + 4 + sidecars.files() + 1;  // manifest, index, names, log, the folder
+  Status status = write_all();
+  (void)remove_tree(storage, own);  // what a lost race left in it; the set is published either way
+  if (!status.ok()) {
+    // Another process may have been first: then OUT.part is gone and OUT is what we would have made.
+    auto theirs = read_whole(storage, request.out + "/manifest.json");
+    if (!theirs.ok() || *theirs != finished.manifest.encode()) return status;
+    // A subfolder that we made after they had moved the rest away.
+    if (storage.stat(request.part + "/plan").status().code() == Code::not_found)
+      (void)remove_tree(storage, request.part);
+  }
+  return {};
+}
+
+}  // namespace packtrain

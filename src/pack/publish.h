@@ -1,0 +1,33 @@
+// Publishing: all shards are there; the index is made of their records, and the folder gets its name.
+#pragma once
+
+#include <string>
+
+#include "pack/plan.h"
+#include "pack/shard_rows.h"
+#include "packtrain/pack.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+struct PublishRequest {
+  std::string out, part;  // OUT and OUT.part
+  std::string token;      // unique to this process
+  std::vector<std::string> sidecars;
+  std::string log_json;  // what becomes pack.log.json
+  uint64_t skip_bad = 0;
+  bool durable = true;
+};
+
+// The record of a shard that is whole: visible, with a sound record, and of the size recorded.
+Result<ShardRows> finished_shard(Storage& storage, const std::string& part, const ShardPlan& shard);
+
+// Every shard of the plan must be finished. Bytes are deterministic, so several processes may do this at
+// once: whoever renames the folder first has done it for all. Fills the report's counts.
+Status publish(Storage& storage, const Plan& plan, const Format& format, const PublishRequest& request,
+               PackReport& report);
+// The last steps alone, for a run that was killed between them: OUT.part already has its manifest.
+Status publish_folder(Storage& storage, const std::string& part, const std::string& out);
+bool is_published_part(Storage& storage, const std::string& part);
+
+}  // namespace packtrain

@@ -1,0 +1,44 @@
+// Where every member of one planned shard lies. Follows from the plan alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pack/plan.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+
+struct PlannedMember {
+  uint64_t cell = 0;  // of the catalog
+  uint64_t head_offset = 0, data_offset = 0, size = 0;
+  uint64_t name_at = 0;
+  uint32_t name_bytes = 0;
+  uint32_t sample = 0;  // into ShardLayout::samples
+};
+
+// Immutable once made; about 60 bytes and the name for each member.
+struct ShardLayout {
+  std::vector<uint64_t> samples;       // of the catalog, in the order of the shard, without those left out
+  std::vector<uint64_t> first_member;  // per sample; one more at the end
+  std::vector<PlannedMember> members;
+  std::string names;
+  uint64_t tail_offset = 0;
+  uint64_t bytes = 0;
+
+  std::string_view name(const PlannedMember& member) const {
+    return std::string_view(names).substr(member.name_at, member.name_bytes);
+  }
+  uint64_t sample_begin(size_t i) const {
+    return i < samples.size() ? members[first_member[i]].head_offset : tail_offset;
+  }
+};
+
+// `left_out`: samples of the catalog, sorted, that could not be read and were given up.
+ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& format,
+                    const std::vector<uint64_t>& left_out);
+// The tail's bytes; `crc32` per member where the format needs it.
+std::string shard_tail(const ShardLayout& layout, const Layout& format, const std::vector<uint32_t>& crc32);
+
+}  // namespace packtrain

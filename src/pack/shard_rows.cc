@@ -1,0 +1,61 @@
+#include "pack/shard_rows.h"
+
+#include "base/json.h"
+#include "index/npz.h"
+
+namespace packtrain {
+
+std::string encode_rows(const ShardRows& rows) {
+  NpzWriter writer;
+  writer.add("bytes", std::vector<uint64_t>{rows.bytes});
+  writer.add("check", rows.checks);
+  writer.add("width", rows.widths);
+  writer.add("height", rows.heights);
+  writer.add("block_check", rows.block_checks);
+  writer.add("left_out", rows.left_out);
+  // Paths may hold any bytes: path, NUL, reason, NUL.
+  std::string reasons;
+  for (const BadSample& bad : rows.reasons)
+    reasons.append(bad.path).append(1, '\0').append(bad.what).append(1, '\0');
+  writer.add("reasons", reasons);
+  return writer.finish();
+}
+
+Result<ShardRows> decode_rows(Bytes bytes) {
+  PACKTRAIN_ASSIGN(columns, read_npz(bytes));
+  if (!damaged_columns(bytes, columns).empty())
+    return Status(Code::corrupt, "the record of a shard is damaged");
+  ShardRows rows;
+  const auto load = [&]<class T>(std::string_view name, std::vector<T>& into) -> Status {
+    for (const Column& column : columns) {
+      if (column.name != name) continue;
+      PACKTRAIN_ASSIGN(values, column_values<T>(columns, name, column.count));
+      into.assign(values.begin(), values.end());
+      return {};
+    }
+    return Status(Code::corrupt, "the record of a shard lacks a column");
+  };
+  std::vector<uint64_t> size;
+  std::vector<char> reasons;
+  PACKTRAIN_TRY(load("bytes", size));
+  PACKTRAIN_TRY(load("check", rows.checks));
+  PACKTRAIN_TRY(load("width", rows.widths));
+  PACKTRAIN_TRY(load("height", rows.heights));
+  PACKTRAIN_TRY(load("block_check", rows.block_checks));
+  PACKTRAIN_TRY(load("left_out", rows.left_out));
+  PACKTRAIN_TRY(load("reasons", reasons));
+  if (size.size() != 1) return Status(Code::corrupt, "the record of a shard is damaged");
+  rows.bytes = size[0];
+  std::string_view rest(reasons.data(), reasons.size());
+  while (!rest.empty()) {
+    const size_t first = rest.find('\0'),
+                 second = first == rest.npos ? rest.npos : rest.find('\0', first + 1);
+    if (second == rest.npos) return Status(Code::corrupt, "the record of a shard is damaged");
+    rows.reasons.push_back(
+        {std::string(rest.substr(0, first)), std::string(rest.substr(first + 1, second - first - 1))});
+    rest.remove_prefix(second + 1);
+  }
+  return rows;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,27 @@
+// What was learnt while a shard was written, kept beside it until the index is made of all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pack/plan.h"
+#include "packtrain/pack.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+struct ShardRows {
+  uint64_t bytes = 0;                     // of the shard
+  std::vector<uint32_t> checks;           // crc32c per member, in the order of the shard
+  std::vector<uint32_t> widths, heights;  // per sample; 0 where it is no image
+  std::vector<uint32_t> block_checks;
+  std::vector<uint64_t> left_out;  // samples of the catalog that could not be read, sorted
+  std::vector<BadSample> reasons;  // for each of them
+};
+
+std::string encode_rows(const ShardRows& rows);
+Result<ShardRows> decode_rows(Bytes bytes);
+inline std::string rows_name(const ShardPlan& shard) { return shard.name + ".rows"; }
+
+}  // namespace packtrain

@@ -1,0 +1,53 @@
+// Sidecars: the indexes that other tools want beside tar shards.
+//
+//   wids     SPLIT.wids.json       one per split: shards with their sample counts
+//   dali     SHARD.idx             "v1.2 N", then a line per sample: extension, offset of the data, size,
+//   member name energon  SHARD.tar.idx         u64 per sample: offset of its first head; then the offset
+//   behind the last sample
+//            .nv-meta/…            .info.json (shard counts), split.yaml, dataset.yaml
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+// Names of the sidecars there are; a wrong one is Code::invalid.
+Status check_sidecars(const std::vector<std::string>& names, std::string_view format);
+
+// What one shard adds. One thread at a time.
+class SidecarShard {
+ public:
+  SidecarShard(bool dali, bool energon) : dali_(dali), energon_(energon) {}
+  void begin_sample(uint64_t head_offset);
+  void add_member(std::string_view extension, std::string_view name, uint64_t data_offset, uint64_t size);
+  void end(uint64_t tail_offset);
+
+ private:
+  friend class Sidecars;
+  bool dali_, energon_;
+  std::string name_, split_;
+  uint64_t bytes_ = 0, samples_ = 0;
+  std::string dali_lines_, energon_offsets_;
+};
+
+class Sidecars {
+ public:
+  explicit Sidecars(const std::vector<std::string>& names);
+  SidecarShard& add_shard(std::string_view name, std::string_view split,
+                          uint64_t bytes);                          // valid until finish
+  std::vector<std::pair<std::string, std::string>> finish() const;  // (path in the folder, bytes)
+  uint64_t files() const;                                           // and folders
+
+ private:
+  bool wids_ = false, dali_ = false, energon_ = false;
+  std::deque<SidecarShard> shards_;
+};
+
+}  // namespace packtrain

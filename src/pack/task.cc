@@ -1,0 +1,128 @@
+#include "pack/task.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/threads.h"
+
+namespace packtrain {
+namespace {
+
+constexpr auto kBeat = std::chrono::seconds(5);
+constexpr std::string_view kTemporary = ".tmp-";
+
+std::string host_name() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return "host";
+  std::string host(name);
+  for (char& c : host) {
+    if (c == '/' || c == '-') c = '_';
+  }
+  return host;
+}
+
+}  // namespace
+
+std::string process_token() {
+  static std::atomic<uint64_t> count = 0;
+  return host_name() + "-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+}
+
+bool token_is_dead(std::string_view token) {
+  const size_t dash = token.find('-');
+  if (dash == token.npos || token.substr(0, dash) != host_name()) return false;
+  const std::string_view rest = token.substr(dash + 1);
+  int pid = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+  if (error != std::errc() || end == rest.data() + rest.size() || *end != '-' || pid <= 0) return false;
+  return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+Status remove_dead_parts(Storage& storage, const std::string& folder) {
+  std::vector<std::string> dead;
+  PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
+    const size_t at = entry.name.rfind(kTemporary);
+    if (at != std::string::npos &&
+        token_is_dead(std::string_view(entry.name).substr(at + kTemporary.size()))) {
+      dead.push_back(std::move(entry.name));
+    }
+    return true;
+  }));
+  for (const std::string& name : dead) {
+    if (Status status = storage.remove(folder + "/" + name); !status.ok() && status.code() != Code::not_found)
+      return status;
+  }
+  return {};
+}
+
+struct Heartbeat::State {
+  Storage& storage;
+  std::string path;
+  Mutex mutex;
+  std::condition_variable changed;
+  bool over GUARDED_BY(mutex) = false;
+  Threads threads;
+};
+
+Heartbeat::Heartbeat(Storage& storage, std::string path)
+    : state_(new State{storage, std::move(path), {}, {}, false, {}}) {
+  State* state = state_.get();
+  state->threads.start("pack-life", [state] {
+    WriteOptions options;
+    options.durable = false;
+    options.replace = true;
+    options.token = process_token();
+    for (uint64_t beat = 0;; ++beat) {
+      const std::string text = options.token + " " + std::to_string(beat) + "\n";
+      // A beat that cannot be written is missed by those who wait; the work itself will say why.
+      (void)write_whole(state->storage, state->path, as_bytes(text), options);
+      Lock lock(state->mutex);
+      if (!state->over) lock.wait_for(state->changed, kBeat);
+      if (state->over) return;
+    }
+  });
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    Lock lock(state_->mutex);
+    state_->over = true;
+    state_->changed.notify_all();
+  }
+  state_->threads.join();
+  (void)state_->storage.remove(
+      state_->path);  // another's beat may have replaced it; it comes back with the next
+}
+
+Result<bool> wait_for_file(Storage& storage, const std::string& path, const std::string& life,
+                           double patience_seconds, const std::function<bool()>& go_on) {
+  using Clock = std::chrono::steady_clock;
+  std::string last;
+  auto last_change = Clock::now();
+  auto pause = std::chrono::milliseconds(20);
+  while (true) {
+    auto info = storage.stat(path);
+    if (info.ok()) return true;
+    if (info.status().code() != Code::not_found) return info.status();
+    std::string beat = read_whole(storage, life).ok() ? read_whole(storage, life).value() : "";
+    const auto now = Clock::now();
+    if (beat != last) {
+      last = std::move(beat);
+      last_change = now;
+    }
+    if (std::chrono::duration<double>(now - last_change).count() > patience_seconds) return false;
+    if (go_on && !go_on()) return Status(Code::stopped, "stopped while waiting for the plan");
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(1000));  // polite to a shared filesystem
+  }
+}
+
+}  // namespace packtrain

@@ -1,0 +1,40 @@
+// Several processes that pack together: who plans, who waits, and what the dead left behind.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "packtrain/status.h"
+#include "packtrain/storage.h"
+
+namespace packtrain {
+
+// HOST-PID-N: a name for temporary files that no other live process has.
+std::string process_token();
+// Whether a process that made a token on this host is gone; false for other hosts, whose processes cannot be
+// seen.
+bool token_is_dead(std::string_view token);
+// Removes temporary files in `folder` whose makers are gone.
+Status remove_dead_parts(Storage& storage, const std::string& folder);
+
+// While it lives, a thread writes a growing number to `path` every few seconds, so that others see that
+// someone is at work. Removed at the end.
+class Heartbeat {
+ public:
+  Heartbeat(Storage& storage, std::string path);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Waits until `path` exists. False if it does not and the heartbeat at `life` has not changed for
+// `patience_seconds`: whoever was to write it is gone.
+Result<bool> wait_for_file(Storage& storage, const std::string& path, const std::string& life,
+                           double patience_seconds, const std::function<bool()>& go_on);
+
+}  // namespace packtrain

@@ -1,0 +1,57 @@
+#include "pack/writers.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/words.h"
+
+namespace packtrain {
+
+bool is_bad_sample(const Status& status) {
+  return status.code() == Code::corrupt || status.code() == Code::io || status.code() == Code::not_found ||
+         status.code() == Code::unsupported;
+}
+
+BadSample bad_sample(const WriteContext& context, const Cell& cell, const Status& status) {
+  std::string path = context.fetcher.source_path(cell);
+  if (cell.origin == Origin::container) path.append(": ").append(context.plan.catalog.name(cell.path));
+  // The storage puts the path in front of its message; it is here already.
+  std::string what = status.text();
+  if (const std::string prefix = printable(path) + ": "; what.starts_with(prefix))
+    what.erase(0, prefix.size());
+  return {std::move(path), std::move(what)};
+}
+
+WriteOptions shard_write_options(const WriteContext& context) {
+  WriteOptions options;
+  options.token = context.token;
+  options.durable = context.durable;
+  options.replace = true;  // another process may have written the same bytes meanwhile
+  return options;
+}
+
+Status write_rows(WriteContext& context, const ShardPlan& shard, const ShardRows& rows) {
+  WriteOptions options = shard_write_options(context);
+  options.durable = false;  // a record that a crash tore fails its checks, and the shard is written again
+  const std::string bytes = encode_rows(rows);
+  return write_whole(context.storage, context.folder + "/" + rows_name(shard), as_bytes(bytes), options);
+}
+
+Status publish_shard(WriteContext& context, const ShardPlan& shard, const ShardRows& rows, Writer& writer) {
+  PACKTRAIN_TRY(write_rows(context, shard, rows));
+  return writer.commit();
+}
+
+Result<std::vector<uint32_t>> read_block_checks(Storage& storage, std::string_view path) {
+  PACKTRAIN_ASSIGN(file, storage.open(path));
+  std::vector<std::byte> block(std::min<uint64_t>(kBlockBytes, file->size()));
+  std::vector<uint32_t> checks;
+  for (uint64_t at = 0; at < file->size(); at += kBlockBytes) {
+    const MutableBytes part = MutableBytes(block).first(std::min<uint64_t>(kBlockBytes, file->size() - at));
+    PACKTRAIN_TRY(storage.read(*file, at, part));
+    checks.push_back(crc32c(part));
+  }
+  return checks;
+}
+
+}  // namespace packtrain
