@@ -1,125 +1,135 @@
-"""The counts that take long: every fuzz target for a time.
+"""The counts that take long: kills, flipped bits, lack of room, changing sources, fuzzing, sizes.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
-same with small counts and keeps no log.
+same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder that is gone afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
+import random
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from soaking.changes import changes
+from soaking.check import FULL, SMALL, Check, Part, Setting
+from soaking.command import Command
+from soaking.damage import flips, header_flips, truncations
+from soaking.fuzzing import fuzzing
+from soaking.kills import kills
+from soaking.room import room
+from soaking.sizes import sizes
+
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "bench" / "runs"
-FUZZERS = ROOT / "build" / "fuzz" / "fuzz"
+SHOWN_FAULTS = 10
+
+PARTS: dict[str, Part] = {
+    "kills": kills,
+    "flips": flips,
+    "truncations": truncations,
+    "headers": header_flips,
+    "room": room,
+    "changes": changes,
+    "sizes": sizes,
+    "fuzzing": fuzzing,
+}
 
 
-@dataclass
-class Counts:
-    fuzz_seconds: int  # of each target
+class Log:
+    """Says each line on the terminal and, where a file is given, there as well; counts what it is told."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._outputs = [sys.stdout] if file is None else [sys.stdout, file]
+        self.passed = self.failed = self.skipped = 0
+
+    def say(self, line: str) -> None:
+        for output in self._outputs:
+            print(line, file=output, flush=True)
+
+    def note(self, check: Check, seconds: float) -> None:
+        if check.skipped:
+            self.skipped += 1
+            self.say(f"skipped  {check.name}: {check.skipped}")
+            return
+        self.passed += int(check.ok)
+        self.failed += int(not check.ok)
+        said = f": {check.said}" if check.said else ""
+        self.say(f"{'ok' if check.ok else 'FAILED':8} {check.name} ({seconds:.1f} s){said}")
+        for line in check.wrong[:SHOWN_FAULTS]:
+            self.say(f"         {line}")
+        if len(check.wrong) > SHOWN_FAULTS:
+            self.say(f"         and {len(check.wrong) - SHOWN_FAULTS} more")
 
 
-FULL = Counts(fuzz_seconds=600)
-SMALL = Counts(fuzz_seconds=5)
-
-
-@dataclass
-class Result:
-    name: str
-    ok: bool
-    said: str = ""
-    skipped: bool = False
-
-
-def fuzz(counts: Counts) -> Iterator[Result]:
-    """Every target, on a corpus that starts from fuzz/corpus/TARGET and grows in the build tree."""
-    if shutil.which("clang++-14") is None and shutil.which("clang++") is None:
-        yield Result("fuzz", True, "left out: Clang is not installed", skipped=True)
-        return
-    built = subprocess.run([str(ROOT / "dev"), "build", "fuzz"], capture_output=True, text=True, check=False)
-    if built.returncode:
-        yield Result("fuzz build", False, built.stderr)
-        return
-    targets = sorted(path for path in FUZZERS.glob("fuzz_*") if os.access(path, os.X_OK))
-    if not targets:
-        yield Result("fuzz", False, f"there is no target in {FUZZERS}")
-    for target in targets:
-        corpus = FUZZERS / "corpus" / target.name
-        corpus.mkdir(parents=True, exist_ok=True)
-        seeds = ROOT / "fuzz" / "corpus" / target.name.removeprefix("fuzz_")
-        run = subprocess.run(
-            [
-                str(target),
-                f"-max_total_time={counts.fuzz_seconds}",
-                "-timeout=10",
-                "-rss_limit_mb=2048",
-                f"-artifact_prefix={FUZZERS}/",
-                "-print_final_stats=1",
-                str(corpus),
-                *([str(seeds)] if seeds.is_dir() else []),
-            ],
-            cwd=FUZZERS,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        said = run.stderr if run.returncode else executions(run.stderr)
-        yield Result(f"fuzz {target.name}", run.returncode == 0, said)
-
-
-def executions(stderr: str) -> str:
-    for line in stderr.splitlines():
-        if "number_of_executed_units" in line:
-            return f"{int(line.split(':')[-1]):,} inputs"
-    return ""
-
-
-PARTS: tuple[Callable[[Counts], Iterator[Result]], ...] = (fuzz,)
-
-
-def soak(counts: Counts, logs: list[TextIO]) -> int:
-    passed = failed = skipped = 0
-
-    def say(line: str) -> None:
-        for log in logs:
-            print(line, file=log, flush=True)
-
-    say(f"{counts}")
-    for part in PARTS:
+def soak(parts: list[str], setting: Setting, log: Log) -> None:
+    for name in parts:
+        scratch = setting.scratch / name
+        scratch.mkdir()
         begun = time.monotonic()
-        for result in part(counts):
-            spent, begun = time.monotonic() - begun, time.monotonic()
-            word = "skipped" if result.skipped else "ok" if result.ok else "FAILED"
-            say(f"{result.name}: {word} ({spent:.0f} s) {result.said}".rstrip())
-            skipped += int(result.skipped)
-            passed += int(result.ok and not result.skipped)
-            failed += int(not result.ok)
-    say(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+        try:
+            for check in PARTS[name](replace(setting, scratch=scratch)):
+                log.note(check, time.monotonic() - begun)
+                begun = time.monotonic()
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+        ) as error:  # the other parts still have something to say
+            log.note(Check(name, wrong=[f"{type(error).__name__}: {error}"]), time.monotonic() - begun)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./dev soak", description="The counts that take long.")
+    parser = argparse.ArgumentParser(prog="./dev soak", description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="small counts and no log, for ./dev test")
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of the random moments and places; default: by time"
+    )
+    parser.add_argument(
+        "--command", type=Path, help="the packtrain to try; default: $PACKTRAIN_COMMAND, build/dev"
+    )
+    parser.add_argument(
+        "--scratch", type=Path, default=ROOT / "build", help="where the scratch folder is made"
+    )
     parser.add_argument("--fuzz-seconds", type=int, metavar="N", help="time for each fuzz target")
+    parser.add_argument(
+        "--out", type=Path, help="the log; default: bench/runs/DATE-soak.txt, none with --small"
+    )
     arguments = parser.parse_args()
+
     counts = SMALL if arguments.small else FULL
     if arguments.fuzz_seconds is not None:
-        counts.fuzz_seconds = arguments.fuzz_seconds
-    if arguments.small:
-        return soak(counts, [sys.stdout])
-    RUNS.mkdir(parents=True, exist_ok=True)
-    with (RUNS / f"{time.strftime('%Y-%m-%d')}-soak.txt").open("w") as log:
-        return soak(counts, [sys.stdout, log])
+        counts = replace(counts, fuzz_seconds=arguments.fuzz_seconds)
+    default = os.environ.get("PACKTRAIN_COMMAND", ROOT / "build" / "dev" / "tools" / "packtrain")
+    command = Command((arguments.command or Path(default)).resolve())
+    if not os.access(command.path, os.X_OK):
+        print(f"soak: there is no {command.path}; run ./dev build first", file=sys.stderr)
+        return 2
+    seed = arguments.seed if arguments.seed is not None else int(time.time())
+    parts = arguments.only or list(PARTS)
+    out = arguments.out or (None if arguments.small else RUNS / f"{time.strftime('%Y-%m-%d')}-soak.txt")
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    file = out.open("w") if out else None
+    log = Log(file)
+    try:
+        with tempfile.TemporaryDirectory(prefix="soak-", dir=arguments.scratch) as scratch:
+            log.say(f"{counts}")
+            log.say(f"parts: {', '.join(parts)}; again with --seed {seed}")
+            soak(parts, Setting(command, Path(scratch), counts, random.Random(seed)), log)
+        log.say(f"{log.passed} passed, {log.failed} failed, {log.skipped} skipped")
+    finally:
+        if file:
+            file.close()
+    return 1 if log.failed else 0
 
 
 if __name__ == "__main__":

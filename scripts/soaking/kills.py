@@ -1,0 +1,183 @@
+"""Packing that is killed, or asked to stop, at random moments, and started again.
+
+Whatever the moment, the next run must finish the work: the same bytes as a run that nobody disturbed, a clean
+`verify`, and nothing left behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soaking.check import Check, Setting
+from soaking.command import DONE, STOPPED, Ended, finish
+from soaking.trees import differences, digest, make_tree, strays
+
+TASKS = 4
+SHARDS = 12
+
+
+@dataclass
+class Reference:
+    """The source, and what packing it undisturbed gives and takes."""
+
+    source: Path
+    hashes: dict[str, str]
+    seconds: float
+
+
+@dataclass
+class Moments:
+    """Where the interrupted runs were when they were hit."""
+
+    planning: int = 0
+    writing: int = 0
+    over: int = 0  # too late: the run had ended
+
+    def note(self, out: Path, ended: Ended) -> None:
+        if ended.code in (DONE,):
+            self.over += 1
+        elif part_of(out).joinpath("plan").exists():
+            self.writing += 1
+        else:
+            self.planning += 1
+
+    def __str__(self) -> str:
+        return f"hit while planning {self.planning}, while writing {self.writing}, too late {self.over}"
+
+
+@dataclass
+class Trial:
+    """One interrupted packing, in a folder of its own that is gone once it passed."""
+
+    setting: Setting
+    reference: Reference
+    name: str
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.folder = self.setting.scratch / self.name
+        self.folder.mkdir()
+        self.out = self.folder / "out.pt"
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        return self.setting.command.start(*pack_arguments(self.reference.source, self.out), *more)
+
+    def later(self, share: float = 1.0) -> float:
+        """A moment of the run, in seconds from its start."""
+        return self.setting.random.uniform(0, self.reference.seconds * share)
+
+    def expect_done(self, ended: Ended, what: str) -> None:
+        if ended.code != DONE:
+            self.wrong.append(f"{self.name}: {what}: {ended}")
+
+    def finish_up(self) -> None:
+        """Runs once more where nothing was published, and looks at what came of it all."""
+        if not self.out.exists():
+            self.expect_done(finish(self.start()), "the last run")
+        if not self.wrong:
+            found = differences(self.reference.hashes, digest(self.out)) + strays(
+                self.folder, {self.out.name}
+            )
+            self.wrong += [f"{self.name}: {line}" for line in found]
+            self.expect_done(self.setting.command.run("verify", self.out, "--quiet"), "verify")
+        if not self.wrong:
+            shutil.rmtree(self.folder)
+
+
+def part_of(out: Path) -> Path:
+    """The folder in which a dataset grows before it is published."""
+    return out.with_name(out.name + ".part")
+
+
+def pack_arguments(source: Path, out: Path) -> list[str]:
+    return ["pack", str(source), str(out), "--shards", str(SHARDS), "--jobs", "2", "--quiet"]
+
+
+def make_reference(setting: Setting) -> Reference:
+    source = make_tree(setting.scratch / "source", files=1500, mean_bytes=20_000)
+    out = setting.scratch / "reference.pt"
+    seconds = []
+    for _ in range(3):
+        shutil.rmtree(out, ignore_errors=True)
+        begun = time.perf_counter()
+        ended = setting.command.run(*pack_arguments(source, out))
+        seconds.append(time.perf_counter() - begun)
+        if ended.code != DONE:
+            raise RuntimeError(f"an undisturbed pack failed: {ended}")
+    return Reference(source, digest(out), sorted(seconds)[1])
+
+
+def interrupt(process: subprocess.Popen[str], after: float, with_signal: signal.Signals) -> Ended:
+    time.sleep(after)
+    if process.poll() is None:
+        process.send_signal(with_signal)
+    return finish(process)
+
+
+def kill_one(setting: Setting, reference: Reference, count: int) -> Check:
+    """One process, killed; every third time the run after it is killed as well."""
+    check = Check(f"SIGKILL of one process at {count} random moments")
+    moments = Moments()
+    for number in range(count):
+        trial = Trial(setting, reference, f"kill-{number}")
+        moments.note(trial.out, interrupt(trial.start(), trial.later(), signal.SIGKILL))
+        if number % 3 == 0 and not trial.out.exists():
+            interrupt(trial.start(), trial.later(), signal.SIGKILL)
+        trial.finish_up()
+        check.wrong += trial.wrong
+    check.said = str(moments)
+    return check
+
+
+def kill_one_of_four(setting: Setting, reference: Reference, count: int) -> Check:
+    """Four tasks pack together, one is killed and started again at once, as a scheduler would."""
+    check = Check(f"SIGKILL of one of {TASKS} tasks at {count} random moments")
+    moments = Moments()
+    for number in range(count):
+        trial = Trial(setting, reference, f"task-kill-{number}")
+        tasks = [trial.start("--task", f"{task}/{TASKS}") for task in range(TASKS)]
+        victim = setting.random.randrange(TASKS)
+        moments.note(trial.out, interrupt(tasks[victim], trial.later(2.0), signal.SIGKILL))
+        if not trial.out.exists():
+            tasks[victim] = trial.start("--task", f"{victim}/{TASKS}")
+        for task, process in enumerate(tasks):
+            ended = finish(process)
+            if ended.code not in (DONE, -signal.SIGKILL):
+                trial.wrong.append(f"{trial.name}: task {task}: {ended}")
+        trial.finish_up()
+        check.wrong += trial.wrong
+    check.said = str(moments)
+    return check
+
+
+def terminate_one(setting: Setting, reference: Reference, count: int) -> Check:
+    """A process that is asked to stop says that it can be resumed, and can be."""
+    check = Check(f"SIGTERM at {count} random moments")
+    moments = Moments()
+    for number in range(count):
+        trial = Trial(setting, reference, f"term-{number}")
+        process = trial.start()
+        # A process that has not yet set up its signals ends by them, as every process does.
+        ended = interrupt(process, 0.02 + trial.later(), signal.SIGTERM)
+        moments.note(trial.out, ended)
+        if ended.code not in (DONE, STOPPED):
+            trial.wrong.append(f"{trial.name}: exit {ended.code} instead of {STOPPED}: {ended.last_line}")
+        if ended.code == STOPPED and not ended.last_line:
+            trial.wrong.append(f"{trial.name}: it does not say how to go on")
+        trial.finish_up()
+        check.wrong += trial.wrong
+    check.said = str(moments)
+    return check
+
+
+def kills(setting: Setting) -> Iterator[Check]:
+    reference = make_reference(setting)
+    yield kill_one(setting, reference, setting.counts.kills)
+    yield kill_one_of_four(setting, reference, setting.counts.kills)
+    yield terminate_one(setting, reference, setting.counts.terminations)
