@@ -1,7 +1,7 @@
 """The counts that take long: kills, flipped bits, lack of room, changing sources, fuzzing, sizes.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
-same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder that is gone afterwards.
+same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.
 """
 
 from __future__ import annotations

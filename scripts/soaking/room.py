@@ -1,6 +1,7 @@
 """Targets that cannot take the dataset: full, out of inodes, read-only, taken.
 
-Nothing half-made is published, the exit code says why, and where room is made the same command finishes the work.
+Nothing half-made is published, the exit code says why, and once there is room the same command finishes the
+work.
 """
 
 from __future__ import annotations
