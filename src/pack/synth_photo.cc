@@ -236,11 +236,21 @@ void place(KeyedRandom& random, const Scene& scene, int32_t smallest_percent, in
   thing.roughness = random.between(40, 140);
 }
 
+struct Range {
+  int32_t least, most;
+};
+// One draw after the other: the order in which a call's arguments are evaluated is the compiler's choice.
+Colour any_colour(KeyedRandom& random, uint32_t hue, Range strengths, Range values) {
+  const int32_t strength = random.between(strengths.least, strengths.most);
+  const int32_t value = random.between(values.least, values.most);
+  return from_hue(hue, strength, value);
+}
+
 // A thing of no class: dull, of any outline.
 Thing bystander(KeyedRandom& random, const Scene& scene) {
   Thing thing;
   thing.outline = static_cast<Outline>(random.below(kOutlines));
-  thing.colour = from_hue(random.below(1536), random.between(10, 60), random.between(60, 200));
+  thing.colour = any_colour(random, random.below(1536), {10, 60}, {60, 200});
   place(random, scene, 5, 15, thing);
   thing.stripe_depth = 0;
   return thing;
@@ -251,8 +261,8 @@ Thing subject(KeyedRandom& random, const Scene& scene, const SynthKeys& keys) {
   Thing thing;
   thing.outline = static_cast<Outline>(keys.label % kOutlines);
   const uint32_t hue = static_cast<uint32_t>(uint64_t{keys.label} * 1536 / keys.classes);
-  thing.colour = from_hue((hue + 1536 + static_cast<uint32_t>(random.between(-24, 24))) % 1536,
-                          random.between(110, 200), random.between(140, 235));
+  const auto off = static_cast<uint32_t>(random.between(0, 48));
+  thing.colour = any_colour(random, (hue + 1536 - 24 + off) % 1536, {110, 200}, {140, 235});
   place(random, scene, 22, 42, thing);
   thing.stripes = 2 + static_cast<int32_t>(keys.label * 3 % 7) * 2;
   thing.stripe_turn = keys.label * 5 % 8 * (kWaveSteps / 16);

@@ -61,7 +61,8 @@ std::vector<std::byte> synth_recording(const SynthKeys& keys) {
   KeyedRandom random(keys.seed, SynthKind::audio, keys.index, keys.classes);
   const auto samples = static_cast<uint32_t>(std::max(3440 + random.bell(400), 1600));
   // Each class glides between pitches of its own and has a timbre of its own; the voice varies around them.
-  const uint32_t pitch = 110 + 320 * keys.label / keys.classes + random.below(24);
+  const uint32_t of_class = static_cast<uint32_t>(uint64_t{320} * keys.label / keys.classes);
+  const uint32_t pitch = 110 + of_class + random.below(24);
   const auto glide = static_cast<int32_t>(mix_bits(keys.label) % 401) - 200;  // Hz, from start to end
   std::array<int32_t, 4> timbre{};
   for (size_t i = 0; i < timbre.size(); ++i)
@@ -104,7 +105,7 @@ std::vector<std::byte> synth_field(const SynthKeys& keys) {
     for (Wave& wave : waves)  // weather: long waves of any direction
       wave = {random.between(-24, 24), random.between(-24, 24), random.between(20, 100),
               random.below(kWaveSteps)};
-    const uint32_t turn = kWaveSteps / 2 * keys.label / keys.classes;
+    const auto turn = static_cast<uint32_t>(uint64_t{kWaveSteps / 2} * keys.label / keys.classes);
     const int32_t length = 48 + static_cast<int32_t>(mix_bits(keys.label + channel) % 48);
     waves[0] = {cosine(turn) * length / kWaveOne, sine(turn) * length / kWaveOne, 300,
                 random.below(kWaveSteps)};

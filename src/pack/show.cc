@@ -1,0 +1,136 @@
+// show: what a dataset looks like, as one HTML page that needs nothing else.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/words.h"
+#include "pack/show_charts.h"
+#include "pack/show_facts.h"
+#include "pack/show_html.h"
+#include "pack/show_style.h"
+#include "pack/show_tile.h"
+#include "packtrain/pack.h"
+
+namespace packtrain {
+
+namespace {
+
+// How many images are opened for their size where the index does not record it.
+constexpr uint64_t kMostHeaders = 256;
+
+std::string last_part(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path.substr(path.find_last_of('/') + 1));
+}
+
+std::string name_of(const Dataset& dataset) {
+  const std::string name = last_part(dataset.folder());
+  if (!name.empty() && name != ".") return name;
+  return dataset.manifest().shards.empty() ? "dataset" : last_part(dataset.manifest().shards.front().path);
+}
+
+std::string fact(std::string_view name, std::string_view value, bool in_words = false) {
+  return fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", name, in_words ? " class=\"words\"" : "",
+                     value);
+}
+
+std::string header(const Dataset& dataset, const ShowOptions& options, const SampleRange& range,
+                   const ClassFacts& classes, const std::vector<ShardSpec>& shards) {
+  const Manifest& manifest = dataset.manifest();
+  uint64_t bytes = 0;
+  for (const ShardSpec& shard : shards) bytes += shard.bytes;
+  std::string fields, splits;
+  for (const FieldSpec& field : manifest.fields)
+    fields += (fields.empty() ? "" : ", ") + html_text(field.name, 40);
+  for (const SplitSpec& split : manifest.splits)
+    if (!split.name.empty())
+      splits += fmt::format("{}{} {}", splits.empty() ? "" : ", ", html_text(split.name, 40),
+                            count_in_words(split.count));
+  std::string out = "<h1>" + html_text(name_of(dataset)) + "</h1>\n<p class=\"lead\">";
+  out += options.split.empty() ? "The whole dataset" : "Split " + html_text(options.split);
+  if (!manifest.id.empty()) out += ", id " + html_text(manifest.id.substr(0, 16));
+  out += "</p>\n<dl class=\"facts\">\n" + fact("samples", count_in_words(range.count));
+  if (!classes.counts.empty()) out += fact("classes", count_in_words(classes.counts.size()));
+  out += fact("shards", count_in_words(shards.size())) + fact("bytes", bytes_in_words(bytes));
+  out += fact("fields", fields.empty() ? "none" : fields, true);
+  if (!splits.empty()) out += fact("splits", splits, true);
+  return out + "</dl>\n";
+}
+
+std::string figure(const Dataset& dataset, uint64_t sample, const Tile& tile) {
+  const auto key = dataset.key(sample);
+  const std::string name = key.ok() ? html_text(*key, 300) : fmt::format("sample {}", sample);
+  const int64_t label = dataset.label(sample);
+  const std::string shown = label == kNoLabel ? "" : html_text(class_name(dataset.manifest(), label), 80);
+  return fmt::format("<figure>{0}<figcaption>{1}<span title=\"{2}\">{2}</span></figcaption></figure>\n",
+                     tile.html, shown.empty() ? "" : "<b title=\"" + shown + "\">" + shown + "</b>", name);
+}
+
+// The contact sheet, and what sizes of images were met on the way. A sample that cannot be read is shown as
+// such.
+std::string contact_sheet(const Dataset& dataset, const std::vector<uint64_t>& chosen, ShapeCounts& shapes) {
+  const std::string unread = damaged_tile("not read: an earlier failure stopped the reading").html;
+  std::vector<Tile> tiles(chosen.size(), Tile{unread, std::nullopt});
+  const Status status =
+      dataset.read_many(chosen, true, [&](size_t position, const Status& read, const SampleBytes& sample) {
+        tiles[position] = read.ok() ? sample_tile(dataset.manifest(), sample) : damaged_tile(read.message());
+        return true;
+      });
+  std::string out;
+  if (!status.ok()) out += "<p class=\"note\">" + html_text(status.text()) + "</p>\n";
+  out += "<div class=\"sheet\">\n";
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (tiles[i].shape) ++shapes[{tiles[i].shape->width, tiles[i].shape->height}];
+    out += figure(dataset, chosen[i], tiles[i]);
+  }
+  return out + "</div>\n";
+}
+
+// Adds the sizes of images from the headers of samples evenly spaced; what cannot be read is left out.
+void add_shapes_from_headers(const Dataset& dataset, const SampleRange& range, ShapeCounts& shapes) {
+  std::vector<uint64_t> samples;
+  const uint64_t count = std::min(range.count, kMostHeaders);
+  for (uint64_t i = 0; i < count; ++i) samples.push_back(range.first + range.count / count * i);
+  (void)dataset.read_many(samples, false, [&](size_t, const Status& read, const SampleBytes& sample) {
+    if (!read.ok()) return true;
+    for (const SampleBytes::Field& field : sample.fields)
+      if (const auto shape = image_shape(field.bytes)) {
+        ++shapes[{shape->width, shape->height}];
+        break;
+      }
+    return true;
+  });
+}
+
+}  // namespace
+
+Result<std::string> show_page(const Dataset& dataset, const ShowOptions& options) {
+  PACKTRAIN_ASSIGN(range, range_of_split(dataset.manifest(), options.split));
+  const ClassFacts classes = count_classes(dataset, range);
+  const std::vector<ShardSpec> shards = shards_of(dataset, range);
+  ShapeCounts met;
+  const std::vector<uint64_t> chosen = choose_samples(dataset, range, classes, options.samples, options.seed);
+  const std::string sheet = contact_sheet(dataset, chosen, met);
+  ShapeCounts shapes = recorded_shapes(dataset, range);
+  if (shapes.empty() && !met.empty()) add_shapes_from_headers(dataset, range, shapes);
+
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += "<title>" + html_text(name_of(dataset)) + " – packtrain</title>\n<style>";
+  page += kShowStyle;
+  page += "</style>\n</head>\n<body>\n<main>\n" + header(dataset, options, range, classes, shards);
+  page += fmt::format("<h2>Samples</h2>\n{}", sheet);
+  if (chosen.size() < range.count)
+    page += fmt::format(
+        "<p class=\"note\">{} of {} samples, drawn with seed {} as evenly over the classes as they "
+        "allow.</p>\n",
+        count_in_words(chosen.size()), count_in_words(range.count), options.seed);
+  page += "<h2>Classes</h2>\n" + class_chart(dataset.manifest(), classes);
+  page += "<div class=\"pair\">\n<section><h2>Bytes per sample</h2>\n" +
+          size_chart(sample_sizes(dataset, range)) + "</section>\n";
+  if (!shapes.empty()) page += "<section><h2>Image sizes</h2>\n" + shape_chart(shapes) + "</section>\n";
+  page += "</div>\n<h2>Shards</h2>\n" + shard_chart(shards) + "</main>\n</body>\n</html>\n";
+  return page;
+}
+
+}  // namespace packtrain
