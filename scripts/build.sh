@@ -6,6 +6,9 @@ find_clang() {
   command -v clang++-14 || command -v clang++ || true
 }
 
+# What two presets compile with equal flags is compiled once, wherever it is built.
+export CCACHE_NOHASHDIR=1
+
 # build PRESET: configures and builds build/PRESET; says only what went wrong.
 build() {
   local preset=$1 base=$1 folder=build/$1 library clang
