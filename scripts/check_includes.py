@@ -36,11 +36,14 @@ PUBLIC_HEADERS = {
 # (file, header): why this one include may break the rule for tools/ and python/bind.
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 
+# Tests, and the headers that only they may include: x_test.cc, test_x.h, x_test_support.h.
+TESTS = re.compile(r"^tests/|_test\.cc$|(^|/)test_[^/]*\.h$|_test_support\.h$")
+
 # Libraries that more than one file may include, and where.
 SHARED_LIBRARIES = {
     "fmt": re.compile(r"\.cc$"),  # formatting: sources only, it is slow to compile
-    "gtest": re.compile(r"(_test\.cc|^tests/.*)$"),
-    "gmock": re.compile(r"(_test\.cc|^tests/.*)$"),
+    "gtest": TESTS,
+    "gmock": TESTS,
     "nanobind": re.compile(r"^python/bind/"),
 }
 
@@ -87,7 +90,7 @@ def folder_of(header: str) -> str | None:
 
 
 def is_test(file: str) -> bool:
-    return file.endswith("_test.cc") or file.startswith("tests/")
+    return TESTS.search(file) is not None
 
 
 def check_line(include: Include) -> str | None:
@@ -95,6 +98,8 @@ def check_line(include: Include) -> str | None:
     parts = include.file.split("/")
     header = include.header
     target = folder_of(header)
+    if is_test(header) and not is_test(include.file) and parts[0] != "bench":
+        return "only tests may include a header of tests"
     if header.startswith("packtrain/") and target is None:
         return "PUBLIC_HEADERS in scripts/check_includes.py does not say which folder this header belongs to"
     if parts[0] == "include":

@@ -14,6 +14,8 @@ CLEAN = {
     "src/io/pool.cc": '#include "packtrain/storage.h"\n#include "base/hash.h"\n#include <sys/stat.h>\n',
     "src/pack/plan.cc": '#include "io/pool.h"\n#include <fmt/format.h>\n',
     "src/pack/plan_test.cc": '#include <gtest/gtest.h>\n#include "pack/plan.h"\n#include "tests/tree.h"\n',
+    "src/pack/test_tree.h": "#include <gtest/gtest.h>\n",
+    "src/pack/walk_test.cc": '#include "pack/test_tree.h"\n',
     "tools/pack.cc": '#include "command.h"\n#include "packtrain/status.h"\n#include "base/json.h"\n',
     "python/bind/module.cc": '#include <nanobind/nanobind.h>\n#include "packtrain/status.h"\n',
 }
@@ -44,6 +46,7 @@ def test_a_tree_that_keeps_the_rules_has_none(tmp_path: Path) -> None:
         ("include/packtrain/storage.h", '#include "packtrain/pack.h"\n', "line of dependence"),
         ("include/packtrain/storage.h", '#include "base/hash.h"\n', "public headers only"),
         ("include/packtrain/storage.h", '#include "packtrain/unheard.h"\n', "does not say"),
+        ("src/pack/bad.cc", '#include "pack/test_tree.h"\n', "only tests"),
         ("tools/bad.cc", '#include "pack/plan.h"\n', "public headers and base/ only"),
         ("python/bind/bad.cc", '#include "io/pool.h"\n', "public headers and base/ only"),
         ("src/io/bad.cc", "#include <xxhash.h>\n", "more than one file"),
