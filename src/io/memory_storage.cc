@@ -87,6 +87,7 @@ class MemoryStorage::MemoryWriter final : public Writer {
   Status resize(uint64_t size) override {
     Lock lock(storage_.mutex_);
     if (done_) return Status(Code::invalid, "a change of size after commit or discard").at(printable(path_));
+    if (size > node_->bytes.size()) PACKTRAIN_TRY(storage_.needs_room(size - node_->bytes.size(), part_));
     node_->bytes.resize(size);
     return {};
   }
@@ -163,6 +164,14 @@ std::shared_ptr<MemoryStorage::Node> MemoryStorage::new_node(FileKind kind) {
   node->info.inode = ++inodes_;
   node->info.mode = kind == FileKind::folder ? 0755 : 0644;
   return node;
+}
+
+Status MemoryStorage::needs_room(uint64_t more, std::string_view path) {
+  // Counting is linear in the number of names: only where there is a limit to hold to.
+  if (capacity_ == std::numeric_limits<uint64_t>::max()) return {};
+  const uint64_t held = bytes_held();
+  if (held <= capacity_ && more <= capacity_ - held) return {};
+  return Status(Code::no_room, "needs " + bytes_in_words(more)).at(printable(path));
 }
 
 uint64_t MemoryStorage::bytes_held() {
@@ -269,12 +278,8 @@ Result<std::unique_ptr<Writer>> MemoryStorage::create(std::string_view path, uin
     tree_.erase(part);
     node = new_node(FileKind::file);
   }
-  // Counting is linear in the number of names: only where there is a limit to hold to.
-  const bool limited = capacity_ < std::numeric_limits<uint64_t>::max();
-  const uint64_t held = limited ? bytes_held() : 0;
-  const uint64_t mine = limited && find(part) == node ? node->bytes.size() : 0;
-  if (limited && (size > capacity_ || held - mine > capacity_ - size))
-    return Status(Code::no_room, "needs " + bytes_in_words(size)).at(printable(part));
+  const uint64_t before = find(part) == node ? node->bytes.size() : 0;
+  if (size > before) PACKTRAIN_TRY(needs_room(size - before, part));
   node->bytes.resize(size);
   tree_[part] = node;
   return std::unique_ptr<Writer>(new MemoryWriter(*this, node, target, part, options.replace));

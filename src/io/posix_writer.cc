@@ -24,11 +24,41 @@ constexpr uint64_t kAllocateFrom = uint64_t{1} << 20;
 // fsync.
 constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
 
+Status no_room(uint64_t size, uint64_t free, std::string_view part) {
+  return Status(Code::no_room, "needs " + bytes_in_words(size) + ", but only " + bytes_in_words(free) +
+                                   " are free there; free some or choose another target")
+      .at(printable(part));
+}
+
+// Sets the length, with its blocks allocated where the filesystem can. Elsewhere the room is looked up:
+// another writer may still take it, but most lacks show now.
+Status allocate(int descriptor, uint64_t size, std::string_view part) {
+  struct statvfs room;
+  int error;
+  do {
+    error = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
+  if (error == 0) return {};
+  const bool room_known = ::fstatvfs(descriptor, &room) == 0 && room.f_blocks > 0;
+  const uint64_t free = room_known ? uint64_t{room.f_bavail} * room.f_frsize : 0;
+  if (!cannot) {
+    if (error == ENOSPC && room_known && free < size) return no_room(size, free, part);
+    return path_error(error, "cannot allocate " + bytes_in_words(size), part);
+  }
+  struct stat now;
+  const uint64_t held = ::fstat(descriptor, &now) == 0 ? uint64_t(now.st_blocks) * 512 : 0;
+  if (room_known && free + held < size) return no_room(size, free + held, part);
+  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0)
+    return path_error(errno, "cannot set the length", part);
+  return {};
+}
+
 // A file under its temporary name. Thread-safe: writes go by position and share only counters; resize(),
 // commit() and discard() come from one thread, when no write is running.
 class PosixWriter final : public Writer {
  public:
-  PosixWriter(int descriptor, std::string path, std::string part, uint64_t size, bool sized,
+  PosixWriter(int descriptor, std::string path, std::string part, uint64_t size, uint64_t end,
               const WriteOptions& options)
       : descriptor_(descriptor),
         path_(std::move(path)),
@@ -36,7 +66,7 @@ class PosixWriter final : public Writer {
         size_(size),
         durable_(options.durable),
         replace_(options.replace),
-        end_(sized ? size : 0) {}
+        end_(end) {}
 
   ~PosixWriter() override {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -73,10 +103,15 @@ class PosixWriter final : public Writer {
   Status resize(uint64_t size) override {
     if (descriptor_ < 0)
       return Status(Code::invalid, "a change of size after commit or discard").at(printable(path_));
-    if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
-      return path_error(errno, "cannot set the length", part_);
+    if (size < end_.load()) {
+      if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
+        return path_error(errno, "cannot set the length", part_);
+      end_ = size;
+    } else if (size > size_ && size >= kAllocateFrom) {
+      PACKTRAIN_TRY(allocate(descriptor_, size, part_));
+      end_ = size;
+    }
     size_ = size;
-    end_ = size;
     return {};
   }
 
@@ -122,36 +157,6 @@ class PosixWriter final : public Writer {
   std::atomic<uint64_t> written_{0};
 };
 
-Status no_room(uint64_t size, uint64_t free, std::string_view part) {
-  return Status(Code::no_room, "needs " + bytes_in_words(size) + ", but only " + bytes_in_words(free) +
-                                   " are free there; free some or choose another target")
-      .at(printable(part));
-}
-
-// Sets the length, with its blocks allocated where the filesystem can. Elsewhere the room is looked up:
-// another writer may still take it, but most lacks show now.
-Status allocate(int descriptor, uint64_t size, std::string_view part) {
-  struct statvfs room;
-  int error;
-  do {
-    error = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
-  if (error == 0) return {};
-  const bool room_known = ::fstatvfs(descriptor, &room) == 0 && room.f_blocks > 0;
-  const uint64_t free = room_known ? uint64_t{room.f_bavail} * room.f_frsize : 0;
-  if (!cannot) {
-    if (error == ENOSPC && room_known && free < size) return no_room(size, free, part);
-    return path_error(error, "cannot allocate " + bytes_in_words(size), part);
-  }
-  struct stat now;
-  const uint64_t held = ::fstat(descriptor, &now) == 0 ? uint64_t(now.st_blocks) * 512 : 0;
-  if (room_known && free + held < size) return no_room(size, free + held, part);
-  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0)
-    return path_error(errno, "cannot set the length", part);
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Writer>> create_posix_writer(std::string_view path, uint64_t size,
@@ -160,15 +165,16 @@ Result<std::unique_ptr<Writer>> create_posix_writer(std::string_view path, uint6
   PACKTRAIN_ASSIGN(part, kernel_path(temporary_path(path, options.token)));
   // Never through a link that somebody else put there: a part is a new file, or one of ours.
   int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-  if (!options.resume) {
+  if (!options.resume) flags |= O_EXCL;
+  int descriptor = ::open(part.c_str(), flags, 0666);
+  if (descriptor < 0 && errno == EEXIST) {  // left by an earlier attempt
     if (::unlink(part.c_str()) != 0 && errno != ENOENT)
       return path_error(errno, "cannot remove the old part", part);
-    flags |= O_EXCL;
+    descriptor = ::open(part.c_str(), flags, 0666);
   }
-  const int descriptor = ::open(part.c_str(), flags, 0666);
   if (descriptor < 0) return path_error(errno, "cannot create", part);
 
-  bool sized = false;
+  uint64_t end = 0;
   Status status;
   if (options.resume) {  // a part of another length is cut, or grows by zeros
     struct stat found;
@@ -179,14 +185,16 @@ Result<std::unique_ptr<Writer>> create_posix_writer(std::string_view path, uint6
     } else if (static_cast<uint64_t>(found.st_size) > size &&
                ::ftruncate(descriptor, static_cast<off_t>(size)) != 0) {
       status = path_error(errno, "cannot cut the part", part);
+    } else {
+      end = std::min(static_cast<uint64_t>(found.st_size), size);
     }
   }
   if (status.ok() && size >= kAllocateFrom) {
     status = allocate(descriptor, size, part);
-    sized = true;
+    end = size;
   }
   auto writer =
-      std::make_unique<PosixWriter>(descriptor, std::move(target), std::move(part), size, sized, options);
+      std::make_unique<PosixWriter>(descriptor, std::move(target), std::move(part), size, end, options);
   if (!status.ok()) {
     if (!options.resume) writer->discard();
     return status;

@@ -197,6 +197,7 @@ class MemoryStorage : public Storage {
   bool has_children(std::string_view normal_path) REQUIRES(mutex_);
   std::shared_ptr<Node> new_node(FileKind kind) REQUIRES(mutex_);
   uint64_t bytes_held() REQUIRES(mutex_);
+  Status needs_room(uint64_t more, std::string_view path) REQUIRES(mutex_);
   Status move_name(const std::string& from, const std::string& to, bool replace) REQUIRES(mutex_);
 
   const uint64_t capacity_;

@@ -121,6 +121,25 @@ TEST_P(WriterTest, WriteOutsideTheSizeIsRefused) {
   EXPECT_TRUE(writer->write_at(4, {}).ok());
 }
 
+TEST_P(WriterTest, SizeCanBeLearntLate) {
+  for (const uint64_t guess : {uint64_t{2}, uint64_t{100}, kBig}) {
+    const std::string name = "late" + std::to_string(guess);
+    auto writer = create(name, guess);
+    ASSERT_TRUE(writer->write_at(0, as_bytes("ab")).ok());
+    ASSERT_TRUE(writer->resize(6).ok());
+    ASSERT_TRUE(writer->write_at(4, as_bytes("ef")).ok());
+    EXPECT_EQ(writer->write_at(6, as_bytes("g")).code(), Code::invalid);
+    ASSERT_TRUE(writer->commit().ok());
+    EXPECT_EQ(get(storage(), path(name)), std::string("ab\0\0ef", 6));
+    EXPECT_EQ(writer->resize(1).code(), Code::invalid);
+  }
+  auto writer = create("grown", 1);
+  ASSERT_TRUE(writer->resize(kBig).ok());
+  ASSERT_TRUE(writer->write_at(kBig - 1, as_bytes("x")).ok());
+  ASSERT_TRUE(writer->commit().ok());
+  EXPECT_EQ(storage().stat(path("grown"))->size, kBig);
+}
+
 TEST_P(WriterTest, FolderMustExist) {
   EXPECT_EQ(storage().create(path("none/a"), 1).status().code(), Code::not_found);
 }
