@@ -76,7 +76,7 @@ std::string with_width(int64_t value, size_t width) {
 Status expand_braces(const std::string& before, std::string_view pattern, std::vector<std::string>& out) {
   for (size_t open = pattern.find('{'); open != std::string_view::npos; open = pattern.find('{', open + 1)) {
     size_t close = closing_brace(pattern, open);
-    if (close == std::string_view::npos) break;
+    if (close == std::string_view::npos) continue;
     std::string_view inside = pattern.substr(open + 1, close - open - 1), after = pattern.substr(close + 1);
     std::vector<std::string> choices;
     if (auto range = parse_range(inside)) {

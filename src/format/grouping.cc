@@ -142,18 +142,20 @@ std::vector<std::string> MemberList::class_folders() const {
   if (!any) return {};
   std::set<std::string_view> classes;
   std::string_view last;
+  bool at_common = false, below_common = false;
   for (const Member& member : members_) {
     if (member.key_bytes == kNoSample) continue;
     std::string_view folder = folder_of(name_of(member));
     std::string_view rest = folder.substr(common.size());
     if (rest.starts_with('/')) rest.remove_prefix(1);
+    (rest.empty() ? at_common : below_common) = true;
     if (rest.find('/') != std::string_view::npos) return {};
-    if (rest.empty() && folder != common) return {};
     std::string_view name = rest.empty() ? last_component(folder) : rest;
     if (name == last) continue;
     last = name;
     classes.insert(name);
   }
+  if (at_common && below_common) return {};
   return {classes.begin(), classes.end()};
 }
 

@@ -31,7 +31,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
           .at(printable(container));
     }
     report.bytes += info.size;
-    paths.push_back({container, recorded_path(absolute_path(container), folder)});
+    paths.push_back({container, absolute_path(container)});
   }
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, options.index));
   report.samples = builder.samples();
@@ -41,6 +41,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
     PACKTRAIN_ASSIGN(checked, with_checksums(storage, folder, std::move(finished), options.index.progress));
     finished = std::move(checked);
   }
+  for (ShardSpec& shard : finished.manifest.shards) shard.path = recorded_path(shard.path, folder);
   PACKTRAIN_TRY(publish_index(storage, report.folder, finished, /*durable=*/true));
   return report;
 }

@@ -1,0 +1,241 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/hash.h"
+#include "format/tar_header.h"
+#include "io/test_storage.h"
+#include "packtrain/format.h"
+
+namespace packtrain {
+namespace {
+
+std::string tar_of(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::string bytes;
+  for (const auto& [name, data] : files) {
+    size_t at = bytes.size();
+    bytes.resize(at + kTarBlock);
+    write_tar_header(name, data.size(), std::as_writable_bytes(std::span(bytes)).subspan(at));
+    bytes += data;
+    bytes.append(tar_padding(data.size()), '\0');
+  }
+  return bytes + std::string(1024, '\0');
+}
+
+class OpenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
+    ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+    put(storage(), a_, tar_of({{"1.cls", "1"}, {"1.txt", "one"}}));
+    put(storage(), b_, tar_of({{"2.cls", "2"}, {"2.txt", "two"}}));
+  }
+  void TearDown() override {
+    if (before_.empty()) {
+      ::unsetenv("XDG_CACHE_HOME");
+    } else {
+      ::setenv("XDG_CACHE_HOME", before_.c_str(), 1);
+    }
+  }
+
+  Storage& storage() { return posix_storage(); }
+  Result<std::shared_ptr<Dataset>> open(const std::string& path) {
+    OpenOptions options;
+    options.note = &note_;
+    return open_dataset(storage(), path, options);
+  }
+  static std::string text(const Dataset& dataset, uint64_t sample) {
+    std::vector<std::byte> bytes;
+    Status status = dataset.read(sample, dataset.manifest().field_id("txt"), bytes);
+    return status.ok() ? std::string(as_text(bytes)) : status.text();
+  }
+
+  TemporaryFolder folder_;
+  std::string a_ = folder_ / "set/a.tar", b_ = folder_ / "set/b.tar";
+  std::string before_, note_;
+};
+
+TEST_F(OpenTest, BareContainerIsIndexedOnceAndKept) {
+  auto first = open(a_);
+  ASSERT_TRUE(first.ok()) << first.status().text();
+  EXPECT_EQ(text(**first, 0), "one");
+  EXPECT_NE(note_.find("packtrain index"), std::string::npos) << note_;
+  size_t kept = visible(storage(), folder_ / "cache").size();
+  EXPECT_GE(kept, 3u);
+
+  auto second = open(a_);
+  ASSERT_TRUE(second.ok()) << second.status().text();
+  EXPECT_EQ(note_, "") << "the second time it comes from the cache";
+  EXPECT_EQ((*second)->manifest().id, (*first)->manifest().id);
+  EXPECT_EQ(visible(storage(), folder_ / "cache").size(), kept);
+}
+
+TEST_F(OpenTest, ChangedContainerIsIndexedAgain) {
+  ASSERT_TRUE(open(a_).ok());
+  put(storage(), a_, tar_of({{"3.txt", "three"}, {"4.txt", "four"}}));
+  auto again = open(a_);
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_EQ((*again)->samples(), 2u);
+  EXPECT_EQ(text(**again, 1), "four");
+}
+
+TEST_F(OpenTest, DamagedCacheIsMadeAnew) {
+  ASSERT_TRUE(open(a_).ok());
+  for (const std::string& name : visible(storage(), folder_ / "cache")) {
+    if (name.ends_with("manifest.json")) put(storage(), folder_ / "cache/" + name, "{");
+  }
+  auto again = open(a_);
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_EQ(text(**again, 0), "one");
+  EXPECT_NE(note_, "");
+  note_.clear();
+  ASSERT_TRUE(open(a_).ok());
+  EXPECT_EQ(note_, "");
+}
+
+TEST_F(OpenTest, WithoutCacheNothingIsWritten) {
+  OpenOptions options;
+  options.cache = false;
+  auto dataset = open_dataset(storage(), a_, options);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_NE((*dataset)->manifest().id, "");
+  EXPECT_FALSE(storage().stat(folder_ / "cache").ok());
+}
+
+TEST_F(OpenTest, CacheThatCannotBeWrittenIsDoneWithout) {
+  put(storage(), folder_ / "cache", "a file where the folder should be");
+  auto dataset = open(a_);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ(text(**dataset, 0), "one");
+  EXPECT_NE(note_.find("could not be kept"), std::string::npos) << note_;
+}
+
+TEST_F(OpenTest, SeveralContainersAreOneDataset) {
+  for (const std::string& pattern : {folder_ / "set/{a,b}.tar", folder_ / "set/*.tar", a_ + "::" + b_}) {
+    auto dataset = open(pattern);
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    ASSERT_EQ((*dataset)->samples(), 2u);
+    EXPECT_EQ(text(**dataset, 1), "two");
+    EXPECT_EQ((*dataset)->label(1), 2);
+  }
+}
+
+TEST_F(OpenTest, IndexBesideTheContainerIsUsedAndMovesWithIt) {
+  std::string containers[] = {a_};
+  auto report = make_index(storage(), containers, {});
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->folder, a_ + ".packtrain");
+  EXPECT_EQ(report->samples, 1u);
+  auto dataset = open(a_);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ(note_, "");
+  EXPECT_EQ((*dataset)->folder(), a_ + ".packtrain");
+  EXPECT_EQ((*dataset)->manifest().shards[0].path, "../a.tar");
+  ASSERT_TRUE(storage().rename(folder_ / "set", folder_ / "moved").ok());
+  auto moved = open(folder_ / "moved/a.tar.packtrain");
+  ASSERT_TRUE(moved.ok()) << moved.status().text();
+  EXPECT_EQ(text(**moved, 0), "one");
+}
+
+TEST_F(OpenTest, IndexOfSeveralIsNotTakenForOneOfThem) {
+  std::string containers[] = {a_, b_};
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  auto both = open(folder_ / "set/{a,b}.tar");
+  ASSERT_TRUE(both.ok()) << both.status().text();
+  EXPECT_EQ((*both)->samples(), 2u);
+  EXPECT_EQ(note_, "");
+  auto one = open(a_);
+  ASSERT_TRUE(one.ok()) << one.status().text();
+  EXPECT_EQ((*one)->samples(), 1u);
+}
+
+TEST_F(OpenTest, IndexElsewhereHasAbsolutePathsAndReplacesAnOlderOne) {
+  std::string containers[] = {a_};
+  MakeIndexOptions options;
+  options.out = folder_ / "elsewhere/deep/index";
+  for (int round = 0; round < 2; ++round) {
+    auto report = make_index(storage(), containers, options);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    auto dataset = open(options.out);
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    EXPECT_EQ((*dataset)->manifest().shards[0].path, a_);
+    EXPECT_EQ(text(**dataset, 0), "one");
+  }
+  EXPECT_EQ(visible(storage(), folder_ / "elsewhere", /*parts=*/true).size(), 3u);
+}
+
+TEST_F(OpenTest, IndexNeverReplacesWhatIsNoIndex) {
+  put(storage(), a_ + ".packtrain/thesis.txt", "years of work");
+  std::string containers[] = {a_};
+  EXPECT_EQ(make_index(storage(), containers, {}).status().code(), Code::invalid);
+  EXPECT_EQ(get(storage(), a_ + ".packtrain/thesis.txt"), "years of work");
+}
+
+TEST_F(OpenTest, ChecksumRecordsEveryFieldAndBlock) {
+  std::string large(9'000'000, 'x');
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * i >> 7);
+  put(storage(), a_, tar_of({{"1.txt", "one"}, {"2.txt", large}, {"3.txt", ""}}));
+  std::string containers[] = {a_};
+  MakeIndexOptions options;
+  options.checksum = true;
+  auto report = make_index(storage(), containers, options);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  auto dataset = open(a_);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  uint32_t field = (*dataset)->manifest().field_id("txt");
+  FieldLocation place = (*dataset)->locate(1, field);
+  EXPECT_EQ(place.check_kind, CheckKind::crc32c);
+  EXPECT_EQ(place.check, crc32c(as_bytes(large)));
+  EXPECT_EQ((*dataset)->locate(0, field).check, crc32c(as_bytes("one")));
+  std::string bytes = get(storage(), a_);
+  auto checks = (*dataset)->block_checks(0);
+  ASSERT_EQ(checks.size(), 3u);
+  EXPECT_EQ(checks[2], crc32c(as_bytes(bytes).subspan(2 * kBlockBytes)));
+  EXPECT_EQ((*dataset)->manifest().shards[0].hash, xxh128_hex(std::as_bytes(checks)));
+  EXPECT_EQ(text(**dataset, 1), large);
+}
+
+TEST_F(OpenTest, ChecksumComparesWhatAZipBringsAlong) {
+  std::string path = folder_ / "set/z.zip", text(1000, 't');
+  auto writer = find_format("zip")->create(storage(), path, {.compress = "none"});
+  ASSERT_TRUE(writer.ok()) << writer.status().text();
+  SampleToWrite::Field fields[] = {{"txt", as_bytes(text)}};
+  ASSERT_TRUE((*writer)->add({"a", fields}).ok());
+  ASSERT_TRUE((*writer)->finish().ok());
+  std::string containers[] = {path};
+  MakeIndexOptions options;
+  options.checksum = true;
+  ASSERT_TRUE(make_index(storage(), containers, options).ok());
+  std::string bytes = get(storage(), path);
+  bytes[bytes.find("tttt") + 500] ^= 1;
+  put(storage(), path, bytes);
+  auto report = make_index(storage(), containers, options);
+  EXPECT_EQ(report.status().code(), Code::corrupt);
+  EXPECT_NE(report.status().text().find("a.txt"), std::string::npos) << report.status().text();
+}
+
+TEST_F(OpenTest, ClassFoldersOfSeveralContainersAreNumberedAlike) {
+  put(storage(), a_, tar_of({{"cat/1.jpg", "1"}, {"dog/2.jpg", "2"}}));
+  put(storage(), b_, tar_of({{"ape/3.jpg", "3"}, {"ape/4.jpg", "4"}}));
+  auto dataset = open(folder_ / "set/*.tar");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().classes, (std::vector<std::string>{"ape", "cat", "dog"}));
+  auto labels = (*dataset)->labels();
+  EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()), (std::vector<int64_t>{1, 2, 0, 0}));
+}
+
+TEST_F(OpenTest, WhatCannotBeReadInPlaceComesWithAdvice) {
+  put(storage(), folder_ / "x.tar.gz", "\x1f\x8b\x08 and so on");
+  put(storage(), folder_ / "x.txt", "plain text");
+  put(storage(), folder_ / "x.tar", "");
+  auto gz = open(folder_ / "x.tar.gz");
+  EXPECT_EQ(gz.status().code(), Code::unsupported);
+  EXPECT_NE(gz.status().text().find("packtrain pack"), std::string::npos) << gz.status().text();
+  EXPECT_EQ(open(folder_ / "x.txt").status().code(), Code::unsupported);
+  EXPECT_EQ(open(folder_ / "x.tar").status().code(), Code::corrupt);
+  EXPECT_EQ(open(folder_ / "missing.tar").status().code(), Code::not_found);
+  EXPECT_EQ(open(folder_ / "set").status().code(), Code::not_found) << "a folder without a manifest";
+}
+
+}  // namespace
+}  // namespace packtrain
