@@ -1,9 +1,8 @@
 // What opening an index costs, by its number of samples.
 //
-//   open_index make FOLDER SAMPLES   writes the index of a synthetic dataset: its shards are named, not there
-//   open_index open FOLDER           opens it, looks at one sample of a thousand places, and prints one JSON
-//                                    object: seconds and how much resident memory grew, of opening and of
-//                                    looking
+// `open_index make FOLDER SAMPLES SHARDS` writes the index of a synthetic dataset whose shards are named, not
+// there. `open_index open FOLDER` opens it, looks at a thousand samples, and prints one JSON object: seconds
+// and growth of resident memory, of opening and of looking.
 #include <unistd.h>
 
 #include <chrono>
@@ -20,23 +19,23 @@ namespace {
 
 using namespace packtrain;
 
-constexpr uint64_t kSamplesPerShard = 5000;
 constexpr uint64_t kPhotoBytes = 110'000, kStretchBytes = 111'616;  // with its tar headers and padding
 constexpr uint64_t kLookUps = 1000;
 
-Status make(const std::string& folder, uint64_t samples) {
+Status make(const std::string& folder, uint64_t samples, uint64_t shards) {
   Storage& storage = posix_storage();
   PACKTRAIN_TRY(storage.make_folder(folder));
   IndexBuilder builder;
   builder.begin_split("train");
+  const uint64_t samples_per_shard = (samples + shards - 1) / shards;
   uint32_t shard = 0;
   for (uint64_t i = 0; i < samples; i++) {
-    const uint64_t place = i % kSamplesPerShard;
+    const uint64_t place = i % samples_per_shard;
     if (place == 0) {
-      const std::string number = std::to_string(i / kSamplesPerShard);
+      const std::string number = std::to_string(i / samples_per_shard);
       shard = builder.add_shard({.path = "train-" + number + ".tar",
                                  .format = "webdataset",
-                                 .bytes = kSamplesPerShard * kStretchBytes});
+                                 .bytes = samples_per_shard * kStretchBytes});
     }
     const std::string key = std::to_string(i);
     builder.begin_sample(key);
@@ -94,12 +93,12 @@ Status open_once(const std::string& folder) {
 int main(int argc, char** argv) {
   const std::string verb = argc > 2 ? argv[1] : "";
   Status status;
-  if (verb == "make" && argc == 4) {
-    status = make(argv[2], std::strtoull(argv[3], nullptr, 10));
+  if (verb == "make" && argc == 5) {
+    status = make(argv[2], std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[4], nullptr, 10));
   } else if (verb == "open" && argc == 3) {
     status = open_once(argv[2]);
   } else {
-    std::fputs("usage: open_index make FOLDER SAMPLES\n       open_index open FOLDER\n", stderr);
+    std::fputs("usage: open_index make FOLDER SAMPLES SHARDS\n       open_index open FOLDER\n", stderr);
     return 2;
   }
   if (!status.ok()) std::fprintf(stderr, "open_index: %s\n", status.text().c_str());

@@ -8,9 +8,8 @@
 //   --read-ms N             each read request takes N milliseconds
 //   --rate BYTES            at most that many bytes a second, read and written together ("200M")
 //   --no-space-after BYTES  once that many bytes were written, writing fails with ENOSPC
-//   --fail-every N          of each Nth file that is opened for reading every read fails with EIO (of a
-//   single
-//                           failed read nobody would learn: the kernel asks again)
+//   --fail-every N          each Nth file opened for reading gives EIO at every read (after one failed
+//                           read the kernel asks again, and nobody would learn of it)
 //   --flip-every N          each Nth read request has one bit flipped
 //   --no-allocate           fallocate() is not supported, so that lack of room shows only while writing
 //

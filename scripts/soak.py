@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from soaking.changes import changes
 from soaking.check import FULL, SMALL, Check, Part, Setting
 from soaking.command import Command

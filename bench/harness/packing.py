@@ -1,0 +1,38 @@
+"""Contenders that write a dataset or an archive; what they wrote is removed before each round."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.bench import Bench, with_backend
+from harness.measure import Contender
+from harness.workloads import remove
+
+
+def clear(path: Path) -> None:
+    """Nothing of an earlier round is left, nor waiting to be written."""
+    remove(path)
+    remove(path.with_name(path.name + ".part"))
+    os.sync()
+
+
+def pack(
+    bench: Bench, name: str, tree: Path, backend: str, *options: str, out: Path | None = None
+) -> Contender:
+    target = out or bench.workloads.scratch(name.replace(" ", "-").replace(",", ""))
+    return Contender(
+        name,
+        [bench.packtrain, "pack", tree, target, "--quiet", *options],
+        environment=with_backend(backend),
+        before=lambda: clear(target),
+        after=lambda: remove(target),
+    )
+
+
+def tar(bench: Bench, name: str, tree: Path, *, sync: bool) -> Contender:
+    target = bench.workloads.scratch(name.replace(" ", "-") + ".tar")
+    script = 'tar cf "$1" -C "$0" . && sync "$1"' if sync else 'tar cf "$1" -C "$0" .'
+    return Contender(
+        name, ["sh", "-c", script, tree, target], before=lambda: clear(target), after=lambda: remove(target)
+    )
