@@ -103,13 +103,15 @@ class ShardDetector {
   void add(std::string_view name) {
     const auto split = split_member_name(name);
     if (!split) return;
-    found_ |= is_label_member(name) || split->key == key_;
+    const std::string field = field_name(split->field);
+    found_ |= is_label_member(name) || (split->key == key_ && field != field_);
     key_ = split->key;
+    field_ = field;
   }
   bool found() const { return found_; }
 
  private:
-  std::string key_;
+  std::string key_, field_;
   bool found_ = false;
 };
 

@@ -29,6 +29,11 @@ Result<std::vector<uint16_t>> map_fields(CatalogBuilder& out, const Manifest& ma
   return numbers;
 }
 
+// An index of containers that have no splits calls the whole of it "all".
+bool has_splits(const Manifest& manifest) {
+  return manifest.splits.size() > 1 || (manifest.splits.size() == 1 && manifest.splits[0].name != "all");
+}
+
 std::string split_names(const Manifest& manifest) {
   std::string names;
   for (const SplitSpec& split : manifest.splits) names += (names.empty() ? "" : ", ") + printable(split.name);
@@ -65,7 +70,7 @@ Status add_container(ScanContext& context, const Source& source) {
   for (uint64_t sample = 0; sample < dataset->samples(); ++sample) {
     PACKTRAIN_TRY(context.progress.tick(sample, dataset->samples()));
     std::string split = source.split_or_default();
-    if (source.split.empty() && !manifest.splits.empty()) {
+    if (source.split.empty() && has_splits(manifest)) {
       while (split_position + 1 < manifest.splits.size() &&
              sample >= manifest.splits[split_position].first + manifest.splits[split_position].count)
         ++split_position;

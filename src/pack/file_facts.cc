@@ -19,6 +19,17 @@ constexpr uint64_t kFewFiles = 20000;  // near storage answers so many in some t
 constexpr uint32_t kNearThreads = 4;
 constexpr size_t kMostNamed = 5;
 
+// No filesystem has such a name, but asking for it is a failure on some and an absence on others.
+bool is_impossible(std::string_view path) {
+  constexpr size_t kLongestName = 255;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    if (end - at > kLongestName) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 class Looker {  // thread-safe but for its constructor and outcome()
  public:
   Looker(Storage& storage, Catalog& catalog, ScanProgress& progress)
@@ -78,7 +89,7 @@ class Looker {  // thread-safe but for its constructor and outcome()
       cell.mtime_ns = info->mtime_ns;
       return;
     }
-    if (listed && !info.ok() && info.status().code() == Code::not_found) {
+    if (listed && !info.ok() && (info.status().code() == Code::not_found || is_impossible(relative))) {
       cell.mtime_ns = kNotThere;
       return;
     }

@@ -44,11 +44,10 @@ void make_safe(std::string_view original, std::string& out) {
     if (!out.empty()) out += '/';
     const size_t begin = out.size();
     for (const char c : part) {
-      const char safe = fits_key(c) ? c : '_';
+      const char safe = fits_key(c) && (c != '-' || out.size() > begin) ? c : '_';
       if (safe == '_' && out.size() == begin + 1 && out.back() == '_') continue;
       out += safe;
     }
-    if (out[begin] == '-') out[begin] = '_';
   }
   if (out.empty()) out = "_";
 }

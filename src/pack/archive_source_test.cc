@@ -1,0 +1,294 @@
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/little_endian.h"
+#include "format/tar_header.h"
+#include "format/zip_records.h"
+#include "pack/archive_stream.h"
+#include "pack/scan_test_support.h"
+#include "packtrain/codec.h"
+
+namespace packtrain {
+namespace {
+
+struct File {
+  std::string name, bytes;
+};
+using Files = std::vector<File>;
+
+std::string tar_member(const std::string& name, const std::string& bytes, char type = '0') {
+  std::string member(kTarBlock, '\0');
+  const MutableBytes block = std::as_writable_bytes(std::span(member.data(), kTarBlock));
+  write_tar_header(name.substr(0, kTarNameBytes), bytes.size(), block);
+  if (type != '0') {  // another type: the checksum changes by as much
+    member[156] = type;
+    uint32_t sum = 0;
+    for (size_t i = 0; i < kTarBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<uint8_t>(member[i]);
+    std::snprintf(member.data() + 148, 8, "%06o", sum);
+  }
+  member += bytes;
+  member.append(tar_padding(bytes.size()), '\0');
+  return member;
+}
+
+std::string tar_of(const Files& files) {
+  std::string tar;
+  for (const File& file : files) {
+    if (file.name.size() > kTarNameBytes) tar += tar_member("././@LongLink", file.name + '\0', 'L');
+    tar += tar_member(file.name, file.bytes);
+  }
+  return tar + std::string(2 * kTarBlock, '\0');
+}
+
+std::string zip_of(const Files& files) {
+  std::string zip, directory;
+  for (const File& file : files) {
+    ZipWritten entry;
+    entry.name = file.name;
+    entry.crc32 = crc32(as_bytes(file.bytes));
+    entry.stored = entry.raw = file.bytes.size();
+    entry.local_offset = zip.size();
+    std::vector<std::byte> record(zip_local_bytes(entry));
+    write_zip_local(entry, record.data());
+    zip += std::string(as_text(record)) + file.bytes;
+    record.resize(zip_central_bytes(entry));
+    write_zip_central(entry, record.data());
+    directory += as_text(record);
+  }
+  std::vector<std::byte> end(zip_end_bytes(files.size(), zip.size(), directory.size()));
+  write_zip_end(files.size(), zip.size(), directory.size(), end.data());
+  return zip + directory + std::string(as_text(end));
+}
+
+std::string gzip_of(const std::string& raw) {
+  const auto deflated = encode({{"deflate"}}, as_bytes(raw));
+  EXPECT_TRUE(deflated.ok());
+  std::string gzip("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+  gzip += as_text(*deflated);
+  char trailer[8];
+  store_le(trailer, crc32(as_bytes(raw)));
+  store_le(trailer + 4, static_cast<uint32_t>(raw.size()));
+  return gzip + std::string(trailer, 8);
+}
+
+std::string zstd_of(const std::string& raw) {
+  const auto encoded = encode({{"zstd"}}, as_bytes(raw));
+  EXPECT_TRUE(encoded.ok());
+  return std::string(as_text(*encoded));
+}
+
+bool has_codec(std::string_view name) {
+  for (const CodecInfo& info : codecs())
+    if (info.name == name) return info.compiled_in;
+  return false;
+}
+
+// The bytes of every cell that lies in a container.
+std::vector<std::string> contents(const Catalog& catalog) {
+  std::vector<std::string> all;
+  for (const Cell& cell : catalog.cells) {
+    if (cell.origin != Origin::container) continue;
+    std::vector<std::byte> bytes;
+    const Status read = catalog.containers[cell.source]->read(cell.where, cell.inner_field, bytes);
+    EXPECT_TRUE(read.ok()) << read.text();
+    EXPECT_EQ(bytes.size(), cell.size);
+    all.emplace_back(as_text(bytes));
+  }
+  return all;
+}
+
+const Files kTree = {
+    {"photos/dog/2.jpg", "two"},       {"photos/cat/1.jpg", "one"},        {"photos/cat/._1.jpg", "no"},
+    {"photos/dog/deep/3.seg.png", ""}, {"photos/dog/deep/3.jpg", "three"},
+};
+const Lines kTreeSamples = {
+    "train/0 cat/1: cls='0' jpg=photos/cat/1.jpg",
+    "train/1 dog/2: cls='1' jpg=photos/dog/2.jpg",
+    "train/1 dog/deep/3: cls='1' jpg=photos/dog/deep/3.jpg seg.png=photos/dog/deep/3.seg.png",
+};
+
+TEST(ArchiveSourceTest, ZipOfATree) {
+  MemoryStorage storage;
+  put(storage, "/photos.zip", zip_of(kTree));
+  const Catalog catalog = scan_ok(storage, "/photos.zip");
+  EXPECT_EQ(described(catalog), kTreeSamples);
+  EXPECT_EQ(contents(catalog), (Lines{"one", "two", "three", ""}));
+  EXPECT_EQ(catalog.skipped.hidden, 0U);
+}
+
+TEST(ArchiveSourceTest, TarOfATree) {
+  MemoryStorage storage;
+  Files files = kTree;
+  std::swap(files[3], files[1]);  // the two of one stem do not follow each other
+  put(storage, "/sub/photos.tar", tar_of(files));
+  const Catalog catalog = scan_ok(storage, "/sub/photos.tar");
+  EXPECT_EQ(described(catalog), kTreeSamples);
+  EXPECT_EQ(contents(catalog), (Lines{"one", "two", "three", ""}));
+  EXPECT_EQ(catalog.skipped.hidden, 1U);
+  EXPECT_EQ(catalog.files, 1U);
+  EXPECT_EQ(recorded_path(catalog, catalog.cells[1]), "photos/cat/1.jpg");
+}
+
+TEST(ArchiveSourceTest, CompressedTarsAreStreamed) {
+  MemoryStorage storage;
+  const std::string tar = tar_of(kTree);
+  for (const bool gzip : {true, false}) {
+    if (!has_codec(gzip ? "deflate" : "zstd")) GTEST_SKIP() << "built without the library";
+    put(storage, "/photos.tar.x", gzip ? gzip_of(tar) : zstd_of(tar));
+    const Catalog catalog = scan_ok(storage, "/photos.tar.x");
+    EXPECT_EQ(described(catalog), kTreeSamples);
+    EXPECT_EQ(catalog.streams, Lines{"/photos.tar.x"});
+    EXPECT_EQ(catalog.cells[1].origin, Origin::stream);
+    EXPECT_EQ(catalog.cells[1].where, 1U);  // the second file of the archive
+    EXPECT_EQ(catalog.cells[1].size, 3U);
+  }
+}
+
+TEST(ArchiveSourceTest, OddNamesOfATar) {
+  MemoryStorage storage;
+  const std::string long_name = "c/" + std::string(250, 'n') + ".jpg";
+  put(storage, "/odd.tar",
+      tar_of({{"./c/A.JPG", "1"},
+              {"./c/A.jpg", "2"},
+              {"c/none", "3"},
+              {"c/\xff\n.jpg", "4"},
+              {long_name, "5"},
+              {"d/__x__/a.b.c.jpg", "6"},
+              {"../up.jpg", "7"},
+              {"/abs.jpg", "8"}}));
+  const Catalog catalog = scan_ok(storage, "/odd.tar");
+  EXPECT_EQ(described(catalog), (Lines{
+                                    "train/- abs: jpg=abs.jpg",
+                                    "train/0 ../up: cls='0' jpg=../up.jpg",
+                                    "train/1 c/A.JPG: cls='1' jpg=c/A.JPG",
+                                    "train/1 c/A: cls='1' jpg=c/A.jpg",
+                                    "train/1 c/" + std::string(250, 'n') + ": cls='1' jpg=" + long_name,
+                                    "train/1 c/none: bin=c/none cls='1'",
+                                    "train/1 c/\xff\n: cls='1' jpg=c/\xff\n.jpg",
+                                    "train/2 d/__x__/a.b.c: cls='2' jpg=d/__x__/a.b.c.jpg",
+                                }));
+  EXPECT_EQ(recorded_path(catalog, catalog.cells[2]), "_parent/up.jpg");
+}
+
+TEST(ArchiveSourceTest, NamesByPaxLinksAndRepeatedMembers) {
+  MemoryStorage storage;
+  const std::string pax = "20 path=c/pax/b.jpg\n";
+  const std::string tar = tar_member("c/", "", '5') + tar_member("PaxHeaders/x", pax, 'x') +
+                          tar_member("c/x", "pax") + tar_member("c/hard.jpg", "", '1') +
+                          tar_member("c/soft.jpg", "", '2') + tar_member("c/a.jpg", "old") +
+                          tar_member("c/d.jpg", "d") + tar_member("c/a.jpg", "new");
+  put(storage, "/a.tar", tar);  // without end blocks
+  const Catalog catalog = scan_ok(storage, "/a.tar");
+  EXPECT_EQ(contents(catalog), (Lines{"new", "d", "pax"}));
+  EXPECT_EQ(catalog.skipped.special, 2U);
+  EXPECT_EQ(catalog.warnings.size(), 2U + 1U);  // links, repeated members, one folder of folders
+}
+
+TEST(ArchiveSourceTest, DamagedTarsAreErrorsWithTheOffset) {
+  MemoryStorage storage;
+  const std::string tar = tar_of(kTree);
+  const auto status = [&](const std::string& bytes) {
+    put(storage, "/a.tar.gz", gzip_of(bytes));
+    return scan(storage, scan_options({{"", "/a.tar.gz"}})).status();
+  };
+  std::string flipped = tar;
+  flipped[2 * kTarBlock] = static_cast<char>(flipped[2 * kTarBlock] ^ 1);
+  EXPECT_EQ(status(flipped).code(), Code::corrupt);
+  EXPECT_NE(status(flipped).text().find("@ 1024"), std::string::npos) << status(flipped).text();
+  EXPECT_EQ(status(tar.substr(0, kTarBlock + 1)).code(), Code::corrupt);      // inside data
+  EXPECT_EQ(status(tar.substr(0, 2 * kTarBlock + 9)).code(), Code::corrupt);  // inside a header
+  EXPECT_EQ(status("no archive").code(), Code::corrupt);
+  EXPECT_EQ(status("").code(), Code::corrupt);
+  EXPECT_EQ(status(tar + tar).code(), Code::corrupt);
+  EXPECT_EQ(status(tar_member("s", "", 'S')).code(), Code::unsupported);
+  const std::string gzip = gzip_of(tar);
+  for (size_t end = 3; end < gzip.size(); end += 7) {
+    put(storage, "/a.tar.gz", gzip.substr(0, end));
+    EXPECT_EQ(scan(storage, scan_options({{"", "/a.tar.gz"}})).status().code(), Code::corrupt) << end;
+  }
+}
+
+TEST(ArchiveSourceTest, ShardsKeepTheirSamples) {
+  MemoryStorage storage;
+  const Files shard = {{"k/1.cls", "7"}, {"k/1.jpg", "one"}, {"k/2.cls", "8"}, {"k/2.jpg", "two"}};
+  put(storage, "/s-0.tar", tar_of(shard));
+  const Lines samples = {"train/7 k/1: cls=k/1.cls jpg=k/1.jpg", "train/8 k/2: cls=k/2.cls jpg=k/2.jpg"};
+  EXPECT_EQ(described(scan_ok(storage, "/s-0.tar")), samples);
+  put(storage, "/s-1.tar", tar_of({{"3.jpg", "three"}, {"3.txt", "text"}}));
+  const Catalog both = scan_ok(storage, scan_options({{"dev", "/s-{0..1}.tar"}}));
+  EXPECT_EQ(described(both), (Lines{"dev/7 k/1: cls=k/1.cls jpg=k/1.jpg",
+                                    "dev/8 k/2: cls=k/2.cls jpg=k/2.jpg", "dev/- 3: jpg=3.jpg txt=3.txt"}));
+  EXPECT_EQ(contents(both).back(), "text");
+  EXPECT_EQ(make_keys(both), (Lines{"k/1", "k/2", "3"}));
+  put(storage, "/l.zip", zip_of(shard));
+  EXPECT_EQ(described(scan_ok(storage, "/l.zip")), samples);
+}
+
+TEST(ArchiveSourceTest, DatasetKeepsKeysSplitsClassesAndPaths) {
+  MemoryStorage storage;
+  IndexBuilder builder;
+  put(storage, "/set/0.bin", "abcdef");
+  ShardSpec spec;
+  spec.path = "0.bin";
+  spec.bytes = 6;
+  const uint32_t shard = builder.add_shard(spec);
+  builder.set_classes({"zebra", "ant"});
+  uint64_t offset = 0;
+  for (const char* split : {"train", "val"}) {
+    builder.begin_split(split);
+    builder.begin_sample(std::string("key-") + split);
+    builder.add_field("jpg", shard, offset, 2, CheckKind::none, 0, std::string(split) + "/ü.jpg");
+    builder.add_field("cls", shard, offset + 2, 1, CheckKind::none, 0, "");
+    builder.set_label(offset == 0 ? 1 : 0);
+    ASSERT_TRUE(builder.end_sample().ok());
+    offset += 3;
+  }
+  auto finished = builder.finish();
+  put(storage, "/set/index.npz", finished.index_npz);
+  put(storage, "/set/names.npz", finished.names_npz);
+  for (const auto& [name, bytes] :
+       {std::pair("index.npz", &finished.index_npz), {"names.npz", &finished.names_npz}})
+    finished.manifest.files.push_back({name, bytes->size(), xxh128_hex(as_bytes(*bytes))});
+  put(storage, "/set/manifest.json", finished.manifest.encode());
+  const Catalog catalog = scan_ok(storage, "/set");
+  EXPECT_EQ(catalog.classes, (Lines{"zebra", "ant"}));
+  EXPECT_EQ(described(catalog),
+            (Lines{"train/1 key-train: cls= jpg=train/ü.jpg", "val/0 key-val: cls= jpg=val/ü.jpg"}));
+  EXPECT_EQ(recorded_path(catalog, catalog.cells[0]), "");
+  EXPECT_EQ(contents(catalog), (Lines{"c", "ab", "f", "de"}));
+  EXPECT_EQ(scan(storage, scan_options({{"train", "/set"}})).status().code(), Code::invalid);
+
+  put(storage, "/tree/bee/1.jpg", "x");
+  const Catalog mixed = scan_ok(storage, scan_options({{"", "/set"}, {"", "/tree"}}));
+  EXPECT_EQ(mixed.classes, (Lines{"ant", "bee", "zebra"}));
+  EXPECT_EQ(mixed.samples[0].label, 0);
+  EXPECT_EQ(mixed.samples[1].label, 2);
+  EXPECT_EQ(recorded_path(mixed, mixed.cells[1]), "set/train/ü.jpg");
+}
+
+TEST(ArchiveStreamTest, ReadsWhatItIsAskedForAndSkipsTheRest) {
+  MemoryStorage storage;
+  const std::string large(300000, 'L');
+  put(storage, "/a.tar.gz", gzip_of(tar_of({{"1", "one"}, {"2", large}, {"3", "three"}})));
+  put(storage, "/a.tar", tar_of({{"1", "one"}, {"2", large}, {"3", "three"}}));
+  for (const char* path : {"/a.tar.gz", "/a.tar"}) {
+    auto archive = ArchiveStream::open(storage, path);
+    ASSERT_TRUE(archive.ok()) << archive.status().text();
+    ArchiveStream::Member member;
+    ASSERT_TRUE(*(*archive)->next(member));
+    EXPECT_EQ(member.name, "1");
+    ASSERT_TRUE(*(*archive)->next(member));
+    std::vector<std::byte> some(1000);
+    ASSERT_TRUE((*archive)->read(some).ok());
+    EXPECT_EQ(as_text(some), large.substr(0, 1000));
+    ASSERT_TRUE(*(*archive)->next(member));
+    EXPECT_EQ(member.number, 2U);
+    some.resize(5);
+    ASSERT_TRUE((*archive)->read(some).ok());
+    EXPECT_EQ(as_text(some), "three");
+    EXPECT_FALSE(*(*archive)->next(member));
+  }
+}
+
+}  // namespace
+}  // namespace packtrain

@@ -1,0 +1,214 @@
+#include "pack/scan_test_support.h"
+
+namespace packtrain {
+namespace {
+
+using namespace std::string_literals;
+
+// A storage with files a.jpg, b.jpg, sub/c.png in data/.
+struct Files : MemoryStorage {
+  Files() {
+    put(*this, "data/a.jpg", "a");
+    put(*this, "data/b.jpg", "bb");
+    put(*this, "data/sub/c.png", "ccc");
+  }
+};
+
+Status failure(Storage& storage, const ScanOptions& options) { return scan(storage, options).status(); }
+Status failure(Storage& storage, const std::string& path) {
+  return failure(storage, scan_options({{"", path}}));
+}
+
+TEST(ListSourceTest, PickledDictAsTheCourseWritesIt) {
+  Files storage;
+  put(storage, "data/list.pkl",
+      "\x80\4}\x94(\x8c\5b.jpg\x94K\x07\x8c\x09sub/c.png\x94M\x0c\2\x8c\7./a.jpg\x94K\7u."s);
+  const Catalog catalog = scan_ok(storage, "data/list.pkl");
+  EXPECT_EQ(described(catalog), (Lines{
+                                    "train/7 b: cls='7' jpg=b.jpg",
+                                    "train/524 sub/c: cls='524' png=sub/c.png",
+                                    "train/7 a: cls='7' jpg=a.jpg",
+                                }));
+  EXPECT_TRUE(catalog.classes.empty());
+  EXPECT_EQ(catalog.cells[1].size, 2U);
+}
+
+TEST(ListSourceTest, PicklesOfPairsAndOfPaths) {
+  Files storage;
+  put(storage, "data/pairs.pkl",
+      "\x80\2]q\0(X\5\0\0\0a.jpgq\1X\3\0\0\0dogq\2\x86X\5\0\0\0b.jpgU\3cat\x86"
+      "e."s);
+  const Catalog pairs = scan_ok(storage, "data/pairs.pkl");
+  EXPECT_EQ(pairs.classes, (Lines{"cat", "dog"}));
+  EXPECT_EQ(pairs.samples[0].label, 1);
+  put(storage, "data/paths.pkl", "(lp0\nVa.jpg\np1\naVb.jpg\np2\na."s);
+  EXPECT_EQ(described(scan_ok(storage, "data/paths.pkl")),
+            (Lines{"train/- a: jpg=a.jpg", "train/- b: jpg=b.jpg"}));
+}
+
+TEST(ListSourceTest, HostileAndOddPicklesAreErrors) {
+  Files storage;
+  put(storage, "data/hostile.pkl", "cos\nsystem\n(S'touch /tmp/owned'\ntR.");
+  const Status hostile = failure(storage, "data/hostile.pkl");
+  EXPECT_EQ(hostile.code(), Code::corrupt);
+  EXPECT_NE(hostile.text().find("data/hostile.pkl"), std::string::npos);
+  put(storage, "data/odd.pkl", "}(\x8c\5a.jpg](K\1K\2eu.");
+  EXPECT_EQ(failure(storage, "data/odd.pkl").code(), Code::unsupported);
+  put(storage, "data/number.pkl", "K\1.");
+  EXPECT_EQ(failure(storage, "data/number.pkl").code(), Code::unsupported);
+  put(storage, "data/keys.pkl", "}(K\1K\2u.");
+  EXPECT_EQ(failure(storage, "data/keys.pkl").code(), Code::unsupported);
+  put(storage, "data/empty.pkl", "}.");
+  EXPECT_EQ(failure(storage, "data/empty.pkl").code(), Code::corrupt);
+}
+
+TEST(ListSourceTest, RootMayLieElsewhereAndPathsMayBeAbsolute) {
+  Files storage;
+  put(storage, "lists/train.csv", "path,label\n/data/a.jpg,1\nsub/c.png,2\n");
+  ScanOptions options = scan_options({{"", "lists/train.csv"}});
+  options.root = "/data/";
+  const Catalog catalog = scan_ok(storage, options);
+  EXPECT_EQ(described(catalog),
+            (Lines{"train/1 a: cls='1' jpg=a.jpg", "train/2 sub/c: cls='2' png=sub/c.png"}));
+  EXPECT_EQ(catalog.cells[1].size, 1U);
+  EXPECT_EQ(catalog.roots[0].folder, "/data/");
+}
+
+TEST(ListSourceTest, TwoListsOverOneRootShareItsNames) {
+  Files storage;
+  put(storage, "data/train.pkl", "}(\x8c\5a.jpgK\1u.");
+  put(storage, "data/val.pkl", "}(\x8c\5b.jpgK\1u.");
+  const Catalog catalog =
+      scan_ok(storage, scan_options({{"train", "data/train.pkl"}, {"val", "data/val.pkl"}}));
+  EXPECT_EQ(described(catalog), (Lines{"train/1 a: cls='1' jpg=a.jpg", "val/1 b: cls='1' jpg=b.jpg"}));
+  EXPECT_EQ(recorded_path(catalog, catalog.cells[3]), "b.jpg");
+}
+
+TEST(ListSourceTest, TablesKeepFurtherColumnsAsJson) {
+  Files storage;
+  put(storage, "data/list.csv",
+      "\xef\xbb\xbf"
+      "id,Filename,Class,note\r\n1,a.jpg,dog,\"x, \"\"y\"\"\nz\"\r\n2,b.jpg,cat,\r\n");
+  const Catalog catalog = scan_ok(storage, "data/list.csv");
+  EXPECT_EQ(catalog.classes, (Lines{"cat", "dog"}));
+  EXPECT_EQ(described(catalog),
+            (Lines{R"(train/1 a: cls='1' jpg=a.jpg json='{"id": "1", "note": "x, \"y\"\nz"}')",
+                   R"(train/0 b: cls='0' jpg=b.jpg json='{"id": "2", "note": ""}')"}));
+  put(storage, "data/list.tsv", "file\ttarget\na.jpg\t5\nb.jpg\t\n");
+  EXPECT_EQ(described(scan_ok(storage, "data/list.tsv")),
+            (Lines{"train/5 a: cls='5' jpg=a.jpg", "train/- b: jpg=b.jpg"}));
+}
+
+TEST(ListSourceTest, ColumnsCanBeChosen) {
+  Files storage;
+  put(storage, "data/list.csv", "path,where,label,kind\nx,a.jpg,1,red\ny,b.jpg,2,blue\n");
+  ScanOptions options = scan_options({{"", "data/list.csv"}});
+  options.path_column = "where";
+  options.label_column = "kind";
+  const Catalog catalog = scan_ok(storage, options);
+  EXPECT_EQ(catalog.classes, (Lines{"blue", "red"}));
+  EXPECT_EQ(described(catalog)[0], R"(train/1 a: cls='1' jpg=a.jpg json='{"path": "x", "label": "1"}')");
+  options.label_column = "absent";
+  EXPECT_EQ(failure(storage, options).code(), Code::invalid);
+  put(storage, "data/list.csv", "a.jpg,1\nb.jpg,2\n");
+  const Status unknown = failure(storage, "data/list.csv");
+  EXPECT_EQ(unknown.code(), Code::invalid);
+  EXPECT_NE(unknown.text().find("--path-column"), std::string::npos) << unknown.text();
+}
+
+TEST(ListSourceTest, DamagedTablesNameTheLine) {
+  Files storage;
+  for (const char* text :
+       {"path,label\na.jpg,1\nb.jpg\n", "path,label\na.jpg,1\n\"b.jpg,2\n", "path,label\na.jpg,1\n,2\n"}) {
+    put(storage, "data/list.csv", text);
+    const Status status = failure(storage, "data/list.csv");
+    EXPECT_EQ(status.code(), Code::corrupt) << text;
+    EXPECT_NE(status.text().find("line 3"), std::string::npos) << status.text();
+  }
+  put(storage, "data/list.csv", "");
+  EXPECT_EQ(failure(storage, "data/list.csv").code(), Code::corrupt);
+}
+
+TEST(ListSourceTest, JsonListsOfEveryForm) {
+  Files storage;
+  const Lines labelled = {"train/1 a: cls='1' jpg=a.jpg", "train/2 b: cls='2' jpg=b.jpg"};
+  put(storage, "data/l.json", R"({"a.jpg": 1, "b.jpg": 2})");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.json")), labelled);
+  put(storage, "data/l.json", R"([["a.jpg", 1], ["b.jpg", 2.0]])");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.json")), labelled);
+  put(storage, "data/l.jsonl", "{\"image\": \"a.jpg\", \"y\": 1}\n\n{\"image\": \"b.jpg\", \"y\": 2}\n");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.jsonl")), labelled);
+  put(storage, "data/l.json", R"(["a.jpg"])");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.json")), Lines{"train/- a: jpg=a.jpg"});
+  put(storage, "data/l.json", R"([{"path": "a.jpg", "label": [1, 2], "box": {"x": 1.5}}])");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.json")),
+            Lines{R"(train/- a: jpg=a.jpg json='{"box": {"x": 1.5}, "label": [1, 2]}')"});
+  put(storage, "data/l.json", R"({"a.jpg": {"label": "dog", "w": 3}})");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.json")),
+            Lines{R"(train/0 a: cls='0' jpg=a.jpg json='{"w": 3}')"});
+}
+
+TEST(ListSourceTest, BrokenJsonIsAnError) {
+  Files storage;
+  put(storage, "data/l.json", "[1");
+  EXPECT_EQ(failure(storage, "data/l.json").code(), Code::corrupt);
+  put(storage, "data/l.json", "[1]");
+  EXPECT_EQ(failure(storage, "data/l.json").code(), Code::corrupt);
+  put(storage, "data/l.json", "3");
+  EXPECT_EQ(failure(storage, "data/l.json").code(), Code::unsupported);
+  put(storage, "data/l.jsonl", "{\"path\": \"a.jpg\"}\n{oops\n");
+  EXPECT_NE(failure(storage, "data/l.jsonl").text().find("line 2"), std::string::npos);
+}
+
+TEST(ListSourceTest, MixedLabelsAreRefusedAndDigitsAreNamesBesideNames) {
+  Files storage;
+  put(storage, "data/l.json", R"([["a.jpg", 1], ["b.jpg", "cat"]])");
+  EXPECT_EQ(failure(storage, "data/l.json").code(), Code::invalid);
+  put(storage, "data/l.csv", "path,label\na.jpg,3\nb.jpg,cat\n");
+  EXPECT_EQ(scan_ok(storage, "data/l.csv").classes, (Lines{"3", "cat"}));
+}
+
+TEST(ListSourceTest, LabelsBeyondTheClassesAreRefused) {
+  Files storage;
+  put(storage, "data/l.csv", "path,label\na.jpg,0\nb.jpg,2\n");
+  put(storage, "classes", "x\ny\n");
+  ScanOptions options = scan_options({{"", "data/l.csv"}});
+  options.classes_file = "classes";
+  EXPECT_EQ(failure(storage, options).code(), Code::invalid);
+  put(storage, "classes", "x\ny\nz\n");
+  EXPECT_EQ(scan_ok(storage, options).classes.size(), 3U);
+}
+
+TEST(ListSourceTest, MissingFilesAreNamedAndLeftOut) {
+  TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  put(storage, folder / "a.jpg", "a");
+  const std::string long_name(300, 'x');
+  put(storage, folder / "l.csv",
+      "path,label\ngone.jpg,dog\na.jpg,cat\n" + long_name + ".jpg,cow\na.jpg/b.jpg,cat\n");
+  const Catalog catalog = scan_ok(storage, folder / "l.csv");
+  EXPECT_EQ(catalog.missing_count, 3U);
+  EXPECT_EQ(catalog.missing, (Lines{"gone.jpg", long_name + ".jpg", "a.jpg/b.jpg"}));
+  EXPECT_EQ(described(catalog), Lines{"train/0 a: cls='0' jpg=a.jpg"});
+  EXPECT_EQ(catalog.classes, (Lines{"cat", "cow", "dog"}));  // numbers do not depend on what is missing
+  EXPECT_EQ(catalog.bytes, 2U);
+}
+
+TEST(ListSourceTest, FilesListedTwiceAreTwoSamples) {
+  Files storage;
+  put(storage, "data/l.csv", "path\na.jpg\na.jpg\n");
+  const Catalog catalog = scan_ok(storage, "data/l.csv");
+  const auto keys = make_keys(catalog);
+  ASSERT_EQ(keys.size(), 2U);
+  EXPECT_EQ(keys[0], "a");
+  EXPECT_NE(keys[1], "a");
+}
+
+TEST(ListSourceTest, WhatIsNoSourceIsSaid) {
+  MemoryStorage storage;
+  put(storage, "movie.mp4", "....");
+  EXPECT_EQ(failure(storage, "movie.mp4").code(), Code::unsupported);
+}
+
+}  // namespace
+}  // namespace packtrain
