@@ -125,7 +125,7 @@ class FileMaker {
       return {};
     }
     Status status;
-    PACKTRAIN_TRY(dataset_.read_many(
+    const Status done = dataset_.read_many(
         samples, true, [&](size_t position, const Status& read, const SampleBytes& sample_bytes) {
           status = read;
           for (const SampleBytes::Field& field : sample_bytes.fields) {
@@ -133,8 +133,8 @@ class FileMaker {
             status = make_file(samples[position], field.field, field.bytes);
           }
           return status.ok() && !failed_;
-        }));
-    return status;
+        });
+    return status.ok() ? done : status;  // `done` only says that it was stopped where `status` says why
   }
 
   Status make_file(uint64_t sample, uint32_t field, Bytes bytes) {

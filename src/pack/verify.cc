@@ -45,7 +45,7 @@ class ShardsCheck {
  private:
   struct Shard {
     uint32_t number = 0;
-    std::vector<SampleRange> samples;
+    std::vector<RowRange> samples;
     std::once_flag opened;
     Status open_status;
     std::unique_ptr<ShardCheck> check;  // null: nothing to look at
@@ -78,7 +78,7 @@ class ShardsCheck {
 };
 
 void ShardsCheck::plan() {
-  std::vector<std::vector<SampleRange>> samples(facts_.manifest.shards.size());
+  std::vector<std::vector<RowRange>> samples(facts_.manifest.shards.size());
   if (facts_.dataset != nullptr) samples = samples_by_shard(*facts_.dataset);
   for (uint32_t number = 0; number < facts_.manifest.shards.size(); ++number) {
     auto shard = std::make_unique<Shard>();
@@ -286,6 +286,7 @@ Result<VerifyReport> verify_containers(Storage& storage, const std::vector<std::
 Result<VerifyReport> verify(Storage& storage, std::string_view dataset, const VerifyOptions& options) {
   std::string path(dataset);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (path.ends_with("/manifest.json")) path.resize(path.rfind('/'));
   for (const std::string& folder : {path, path + ".packtrain"}) {
     // A folder that has lost its manifest is still a dataset to be judged.
     for (const char* file : {"/manifest.json", "/index.npz"}) {
@@ -295,6 +296,12 @@ Result<VerifyReport> verify(Storage& storage, std::string_view dataset, const Ve
     }
   }
   PACKTRAIN_ASSIGN(paths, expand_paths(storage, dataset));
+  // Several containers that were indexed together have their index beside the first.
+  const std::string beside = paths.front() + ".packtrain";
+  const Result<std::shared_ptr<Dataset>> indexed = Dataset::open(storage, beside);
+  if (indexed.ok() && (*indexed)->manifest().shards.size() == paths.size()) {
+    return verify_folder(storage, beside, options);
+  }
   return verify_containers(storage, paths, options);
 }
 

@@ -16,7 +16,7 @@ namespace {
 // Below this a second look at bytes that are in the first-level cache is cheaper than joining two checks.
 constexpr size_t kJoinBytes = 8 << 10;
 
-void add_range(std::vector<SampleRange>& ranges, uint64_t sample) {
+void add_range(std::vector<RowRange>& ranges, uint64_t sample) {
   if (!ranges.empty() && ranges.back().second == sample + 1) return;
   if (!ranges.empty() && ranges.back().second == sample) {
     ++ranges.back().second;
@@ -27,9 +27,9 @@ void add_range(std::vector<SampleRange>& ranges, uint64_t sample) {
 
 }  // namespace
 
-std::vector<std::vector<SampleRange>> samples_by_shard(const Dataset& dataset) {
+std::vector<std::vector<RowRange>> samples_by_shard(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
-  std::vector<std::vector<SampleRange>> ranges(manifest.shards.size());
+  std::vector<std::vector<RowRange>> ranges(manifest.shards.size());
   const bool rows = manifest.form == "rows";
   for (uint64_t sample = 0; sample < manifest.samples; ++sample) {
     if (const uint32_t shard = dataset.shard_of(sample); shard < ranges.size())

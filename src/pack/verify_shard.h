@@ -16,10 +16,10 @@
 
 namespace packtrain {
 
-using SampleRange = std::pair<uint64_t, uint64_t>;  // first, end
+using RowRange = std::pair<uint64_t, uint64_t>;  // first, end
 
 // The samples that have bytes in each shard, as few ranges: one a shard where packtrain wrote it.
-std::vector<std::vector<SampleRange>> samples_by_shard(const Dataset& dataset);
+std::vector<std::vector<RowRange>> samples_by_shard(const Dataset& dataset);
 
 // open() first; then check_blocks() for ranges that cover the shard, from any threads; then finish().
 // Costs 24 bytes of memory a field of the shard between open() and the end.
@@ -27,7 +27,7 @@ class ShardCheck {
  public:
   // `dataset` may be null where the index is damaged: then only the shard's hash can be compared.
   ShardCheck(Storage& storage, const ShardSpec& spec, std::string path, const Dataset* dataset,
-             uint32_t shard, std::vector<SampleRange> samples, Findings& findings, ProgressMeter& meter)
+             uint32_t shard, std::vector<RowRange> samples, Findings& findings, ProgressMeter& meter)
       : storage_(storage),
         spec_(spec),
         path_(std::move(path)),
@@ -49,7 +49,7 @@ class ShardCheck {
   uint64_t blocks() const { return (readable_ + kBlockBytes - 1) / kBlockBytes; }
   const std::string& name() const { return spec_.path; }
   const std::string& path() const { return path_; }
-  const std::vector<SampleRange>& samples() const { return samples_; }
+  const std::vector<RowRange>& samples() const { return samples_; }
 
  private:
   struct Extent {
@@ -74,7 +74,7 @@ class ShardCheck {
   const std::string path_;
   const Dataset* const dataset_;
   const uint32_t shard_;
-  const std::vector<SampleRange> samples_;
+  const std::vector<RowRange> samples_;
   Findings& findings_;
   ProgressMeter& meter_;
 

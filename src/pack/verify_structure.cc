@@ -42,8 +42,8 @@ class StructureCheck {
     }
   }
 
-  Status by_key(const std::vector<SampleRange>& samples);
-  Status by_order(const std::vector<SampleRange>& samples);
+  Status by_key(const std::vector<RowRange>& samples);
+  Status by_order(const std::vector<RowRange>& samples);
 
  private:
   Status compare(uint64_t sample, uint64_t fresh_sample);
@@ -110,7 +110,7 @@ Status StructureCheck::compare(uint64_t sample, uint64_t fresh_sample) {
   return {};
 }
 
-Status StructureCheck::by_key(const std::vector<SampleRange>& samples) {
+Status StructureCheck::by_key(const std::vector<RowRange>& samples) {
   uint64_t next = 0, matched = 0;
   for (const auto& [first, end] : samples) {
     for (uint64_t sample = first; sample < end; ++sample) {
@@ -140,10 +140,9 @@ Status StructureCheck::by_key(const std::vector<SampleRange>& samples) {
     PACKTRAIN_ASSIGN(key, fresh_.key(fresh_sample));
     const Result<uint64_t> known = dataset_.find(key);
     if (!known.ok() && known.status().code() != Code::not_found) return known.status();
-    const bool ours =
-        known.ok() && std::any_of(samples.begin(), samples.end(), [&](const SampleRange& range) {
-          return *known >= range.first && *known < range.second;
-        });
+    const bool ours = known.ok() && std::any_of(samples.begin(), samples.end(), [&](const RowRange& range) {
+                        return *known >= range.first && *known < range.second;
+                      });
     if (!ours) {
       findings_.add({shard_name(), std::string(key), "", first_byte(fresh_sample),
                      "the container has this sample, the index does not"});
@@ -152,7 +151,7 @@ Status StructureCheck::by_key(const std::vector<SampleRange>& samples) {
   return {};
 }
 
-Status StructureCheck::by_order(const std::vector<SampleRange>& samples) {
+Status StructureCheck::by_order(const std::vector<RowRange>& samples) {
   uint64_t next = 0;
   for (const auto& [first, end] : samples) {
     for (uint64_t sample = first; sample < end && next < fresh_.samples(); ++sample, ++next) {
@@ -183,7 +182,7 @@ Result<std::shared_ptr<Dataset>> index_again(Storage& storage, std::string_view 
 }  // namespace
 
 Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard, const std::string& path,
-                       const std::vector<SampleRange>& samples, bool names_sound, Findings& findings) {
+                       const std::vector<RowRange>& samples, bool names_sound, Findings& findings) {
   const ShardSpec& spec = dataset.manifest().shards[shard];
   Result<std::shared_ptr<Dataset>> fresh = index_again(storage, spec.format, path, {});
   if (!fresh.ok()) {

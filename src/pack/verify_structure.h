@@ -15,7 +15,7 @@ namespace packtrain {
 // Indexes the container again and compares keys, fields, offsets and lengths. `names_sound`: false where
 // names.npz is known to be damaged; samples are then matched by their order. Reads directories, not payload.
 Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard, const std::string& path,
-                       const std::vector<SampleRange>& samples, bool names_sound, Findings& findings);
+                       const std::vector<RowRange>& samples, bool names_sound, Findings& findings);
 
 // Every key is found under its own name, and no other is: [first, end) of the samples.
 Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Findings& findings);

@@ -1,0 +1,30 @@
+// What the verbs that look into a dataset share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "packtrain/index.h"
+#include "packtrain/status.h"
+#include "tools/command.h"
+
+namespace packtrain::tools {
+
+inline constexpr const char* kDatasetHelp =
+    "a dataset folder, a container, or a pattern of containers: 'train-{000000..000127}.tar'";
+
+// Opens what the user named; tells what open_dataset has to say.
+Result<std::shared_ptr<Dataset>> open_for(Run& run, const std::string& path);
+
+// The samples that --split and --class leave: a range, and a label or kNoLabel for all.
+struct Selection {
+  uint64_t first = 0, end = 0;
+  int64_t label = kNoLabel;
+};
+Result<Selection> select(const Manifest& manifest, const std::string& split, const std::string& class_name);
+
+// "cat" for 3 where classes have names, else "3"; empty without a label.
+std::string label_in_words(const Manifest& manifest, int64_t label);
+
+}  // namespace packtrain::tools

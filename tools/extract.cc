@@ -1,0 +1,55 @@
+// packtrain extract: samples back to files.
+#include <fmt/format.h>
+
+#include "base/words.h"
+#include "packtrain/pack.h"
+#include "packtrain/storage.h"
+#include "tools/command.h"
+#include "tools/dataset_argument.h"
+
+namespace packtrain::tools {
+namespace {
+
+Status run_extract(const std::string& dataset, ExtractOptions options, Run& run) {
+  options.jobs = run.jobs();
+  options.progress = run.progress();
+  PACKTRAIN_ASSIGN(report, extract(posix_storage(), dataset, options));
+  run.result().set("to", options.to).set("dry_run", options.dry_run).set("samples", report.samples);
+  run.result().set("files", report.files).set("folders", report.folders).set("bytes", report.bytes);
+  run.say(fmt::format("{}{} file{} of {} sample{}, {}, in {} folder{}: {}",
+                      options.dry_run ? "would write " : "", count_in_words(report.files),
+                      report.files == 1 ? "" : "s", count_in_words(report.samples),
+                      report.samples == 1 ? "" : "s", bytes_in_words(report.bytes),
+                      count_in_words(report.folders), report.folders == 1 ? "" : "s", options.to));
+  return {};
+}
+
+}  // namespace
+
+std::function<Status(Run&)> declare_extract(Options& options) {
+  struct Arguments {
+    std::string dataset;
+    ExtractOptions extract;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  ExtractOptions& extract = arguments->extract;
+  options
+      .summary(
+          "Writes samples back to files, under the names they were packed from. Bytes and names are "
+          "restored; modes "
+          "and times are not.")
+      .example("packtrain extract photos.pt photos-again")
+      .example("packtrain extract photos.pt cats --class cat --fields jpg")
+      .positional("DATASET", arguments->dataset, kDatasetHelp)
+      .positional("OUT", extract.to, "a new folder; nothing is seen of it before all is there")
+      .text("--split", extract.split, "only this split")
+      .text("--class", extract.class_name, "only this class, by name or number")
+      .list("--keys", extract.keys, "only these samples")
+      .list("--fields", extract.fields,
+            "only these fields, those that packtrain made (cls) among them as KEY.FIELD")
+      .flag("--overwrite", extract.overwrite, "write into a folder that exists, over files of the same name")
+      .flag("--dry-run", extract.dry_run, "only say what would be written");
+  return [arguments](Run& run) { return run_extract(arguments->dataset, arguments->extract, run); };
+}
+
+}  // namespace packtrain::tools

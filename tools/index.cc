@@ -1,0 +1,64 @@
+// packtrain index: existing containers become a dataset in place.
+#include <fmt/format.h>
+
+#include "base/words.h"
+#include "packtrain/format.h"
+#include "packtrain/storage.h"
+#include "tools/command.h"
+
+namespace packtrain::tools {
+namespace {
+
+struct IndexArguments {
+  std::vector<std::string> containers;
+  std::string out;
+  bool checksum = false, recover = false;
+};
+
+Status run_index(const IndexArguments& arguments, Run& run) {
+  std::vector<std::string> containers;
+  for (const std::string& pattern : arguments.containers) {
+    PACKTRAIN_ASSIGN(paths, expand_paths(posix_storage(), pattern));
+    containers.insert(containers.end(), paths.begin(), paths.end());
+  }
+  std::vector<Damage> damage;
+  MakeIndexOptions options;
+  options.out = arguments.out;
+  options.checksum = arguments.checksum;
+  options.index.recover = arguments.recover;
+  options.index.damage = &damage;
+  options.index.progress = run.progress();
+  PACKTRAIN_ASSIGN(report, make_index(posix_storage(), containers, options));
+
+  run.result().set("folder", report.folder).set("samples", report.samples);
+  run.result().set("containers", report.containers).set("bytes", report.bytes);
+  run.say(fmt::format("{} samples in {} container{} ({}): {}", count_in_words(report.samples),
+                      count_in_words(report.containers), report.containers == 1 ? "" : "s",
+                      bytes_in_words(report.bytes), report.folder));
+  if (damage.empty()) return {};
+  Json list = Json::array();
+  for (const Damage& gap : damage) {
+    list.push(Json::object().set("offset", gap.offset).set("bytes", gap.bytes).set("what", gap.what));
+    run.say(fmt::format("lost: {} bytes @ {}: {}", gap.bytes, gap.offset, gap.what));
+  }
+  run.result().set("lost", std::move(list));
+  return run.bad_data(
+      fmt::format("{} stretch{} could not be read and are left out; the index in {} has the rest",
+                  damage.size(), damage.size() == 1 ? "" : "es", report.folder));
+}
+
+}  // namespace
+
+std::function<Status(Run&)> declare_index(Options& options) {
+  auto arguments = std::make_shared<IndexArguments>();
+  options.summary("Makes existing containers a dataset in place, without copying them.")
+      .example("packtrain index photos.zip")
+      .example("packtrain index 'shards/train-{000000..000127}.tar' --out ~/train.pt --checksum")
+      .positionals("CONTAINER", arguments->containers, "tar or zip files, or patterns of them")
+      .text("--out", arguments->out, "folder of the index (default: CONTAINER.packtrain beside the first)")
+      .flag("--checksum", arguments->checksum, "read everything once and record a check of every field")
+      .flag("--recover", arguments->recover, "go on behind damage, and say what was lost");
+  return [arguments](Run& run) { return run_index(*arguments, run); };
+}
+
+}  // namespace packtrain::tools

@@ -1,0 +1,123 @@
+// packtrain ls: the samples of a dataset, one a line.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/words.h"
+#include "tools/command.h"
+#include "tools/dataset_argument.h"
+
+namespace packtrain::tools {
+namespace {
+
+constexpr uint64_t kSamplesPerLook = 4096;  // between two looks for a signal
+
+struct LsArguments {
+  std::string dataset, split, class_name;
+  bool details = false, shards = false;
+  uint64_t limit = 0;
+};
+
+struct Row {
+  uint64_t index = 0, bytes = 0, offset = 0;
+  std::string_view key;
+  std::string label, shard;
+};
+
+Result<Row> row_of(const Dataset& dataset, uint64_t sample) {
+  const Manifest& manifest = dataset.manifest();
+  Row row;
+  row.index = sample;
+  row.offset = UINT64_MAX;
+  row.label = label_in_words(manifest, dataset.label(sample));
+  row.shard = manifest.shards[dataset.shard_of(sample)].path;
+  PACKTRAIN_ASSIGN(key, dataset.key(sample));
+  row.key = key;
+  std::vector<std::pair<Block, Slice>> slices;
+  for (uint32_t field = 0; field < manifest.fields.size(); ++field) {
+    const FieldLocation at = dataset.locate(sample, field);
+    if (!at.present) continue;
+    row.bytes += at.length;
+    if (at.plain) {
+      row.offset = std::min(row.offset, at.offset);
+    } else {
+      slices.clear();
+      PACKTRAIN_TRY(dataset.slices(sample, field, slices));
+      if (!slices.empty()) row.offset = std::min(row.offset, slices.front().first.offset);
+    }
+  }
+  if (row.offset == UINT64_MAX) row.offset = 0;
+  return row;
+}
+
+Status list_shards(const Manifest& manifest, Run& run) {
+  Json list = Json::array();
+  for (const ShardSpec& shard : manifest.shards) {
+    run.say(fmt::format("{}\t{}\t{}\t{}", shard.path, shard.format, shard.samples, shard.bytes));
+    if (!run.json()) continue;
+    Json row = Json::object();
+    row.set("path", shard.path)
+        .set("format", shard.format)
+        .set("samples", shard.samples)
+        .set("bytes", shard.bytes);
+    list.push(std::move(row));
+  }
+  run.result().set("shards", std::move(list));
+  return {};
+}
+
+Status run_ls(const LsArguments& arguments, Run& run) {
+  PACKTRAIN_ASSIGN(dataset, open_for(run, arguments.dataset));
+  if (arguments.shards) return list_shards(dataset->manifest(), run);
+  PACKTRAIN_ASSIGN(selection, select(dataset->manifest(), arguments.split, arguments.class_name));
+  // A terminal obeys control bytes; a pipe gets the names as they are.
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  const auto shown = [&](std::string_view name) { return terminal ? printable(name) : std::string(name); };
+  const Progress progress = run.progress();
+  Json list = Json::array();
+  uint64_t listed = 0;
+  for (uint64_t sample = selection.first; sample < selection.end; ++sample) {
+    if (arguments.limit > 0 && listed == arguments.limit) break;
+    if (sample % kSamplesPerLook == 0 && !progress({.phase = "ls",
+                                                    .items = sample - selection.first,
+                                                    .items_total = selection.end - selection.first})) {
+      return Status(Code::stopped, "stopped");
+    }
+    if (selection.label != kNoLabel && dataset->label(sample) != selection.label) continue;
+    ++listed;
+    if (!arguments.details && !run.json()) {
+      PACKTRAIN_ASSIGN(key, dataset->key(sample));
+      run.say(shown(key));
+      continue;
+    }
+    PACKTRAIN_ASSIGN(row, row_of(*dataset, sample));
+    run.say(fmt::format("{}\t{}\t{}\t{}\t{}\t{}", row.index, shown(row.key), shown(row.label), row.bytes,
+                        shown(row.shard), row.offset));
+    if (!run.json()) continue;
+    Json object = Json::object();
+    object.set("index", row.index).set("key", row.key).set("label", row.label).set("bytes", row.bytes);
+    object.set("shard", row.shard).set("offset", row.offset);
+    list.push(std::move(object));
+  }
+  run.result().set("samples", std::move(list));
+  return {};
+}
+
+}  // namespace
+
+std::function<Status(Run&)> declare_ls(Options& options) {
+  auto arguments = std::make_shared<LsArguments>();
+  options.summary("Lists the keys of a dataset's samples, one a line.")
+      .example("packtrain ls photos.pt --class cat --long | head")
+      .positional("DATASET", arguments->dataset, kDatasetHelp)
+      .text("--split", arguments->split, "only this split")
+      .text("--class", arguments->class_name, "only this class, by name or number")
+      .flag("-l,--long", arguments->details,
+            "index, key, class, bytes, shard and offset, with tabs between them")
+      .number("--limit", arguments->limit, "no more than N samples")
+      .flag("--shards", arguments->shards, "list the shards instead: path, format, samples, bytes");
+  return [arguments](Run& run) { return run_ls(*arguments, run); };
+}
+
+}  // namespace packtrain::tools
