@@ -53,7 +53,7 @@ std::string header(const Dataset& dataset, const ShowOptions& options, const Sam
   if (!classes.counts.empty()) out += fact("classes", count_in_words(classes.counts.size()));
   out += fact("shards", count_in_words(shards.size())) + fact("bytes", bytes_in_words(bytes));
   out += fact("fields", fields.empty() ? "none" : fields, true);
-  if (!splits.empty()) out += fact("splits", splits, true);
+  if (manifest.splits.size() > 1) out += fact("splits", splits, true);
   return out + "</dl>\n";
 }
 

@@ -180,10 +180,14 @@ std::string size_chart(const std::vector<uint64_t>& sizes) {
   if (sizes.empty()) return note("There are no samples.");
   if (sizes.front() == sizes.back()) return note("Every sample has " + bytes_in_words(sizes.front()) + ".");
   constexpr size_t kBins = 36;
-  const double least = static_cast<double>(std::max<uint64_t>(sizes.front(), 1));
-  const double most = std::max(static_cast<double>(sizes.back()), least * 1.5);
+  // A few strays must not flatten the rest: they are counted in the bars at the ends.
+  const double least =
+      std::max({static_cast<double>(sizes.front()), static_cast<double>(at_part(sizes, 0.005)) / 2, 1.0});
+  const double most =
+      std::max(std::min(static_cast<double>(sizes.back()), static_cast<double>(at_part(sizes, 0.995)) * 2),
+               least * 1.5);
   const double octaves = std::log(most / least);
-  const auto place = [&](double bytes) { return std::log(std::max(bytes, least) / least) / octaves; };
+  const auto place = [&](double bytes) { return std::log(std::clamp(bytes, least, most) / least) / octaves; };
   std::vector<uint64_t> bins(kBins, 0);
   for (const uint64_t size : sizes)
     ++bins[std::min(static_cast<size_t>(place(static_cast<double>(size)) * kBins), kBins - 1)];

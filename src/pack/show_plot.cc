@@ -149,7 +149,8 @@ std::optional<std::string> waveform(Bytes bytes) {
   constexpr double kMiddle = 56, kReach = 44;
   const size_t frames = wav->data.size() / wav->frame_bytes();
   const size_t columns = std::min(kColumns, frames);
-  std::string upper, lower;
+  std::vector<std::pair<double, double>> reaches;  // least and most of each column
+  double peak = 0;
   for (size_t column = 0; column < columns; ++column) {
     const size_t first = column * frames / columns, end = (column + 1) * frames / columns;
     const size_t step =
@@ -160,9 +161,17 @@ std::optional<std::string> waveform(Bytes bytes) {
       least = std::min(least, value);
       most = std::max(most, value);
     }
+    reaches.emplace_back(least, most);
+    peak = std::max({peak, -least, most});
+  }
+  // Quiet recordings are drawn as large as loud ones: the shape is what one looks for.
+  const double gain = kReach / std::max(peak, 0.001);
+  std::string upper, lower;
+  for (size_t column = 0; column < columns; ++column) {
     const double x = 5 + 150.0 * static_cast<double>(column) / static_cast<double>(columns);
-    upper += fmt::format("{}{:.1f} {:.1f}", column == 0 ? "M" : "L", x, kMiddle - most * kReach - 0.4);
-    lower.insert(0, fmt::format("L{:.1f} {:.1f}", x, kMiddle - least * kReach + 0.4));
+    const auto [least, most] = reaches[column];
+    upper += fmt::format("{}{:.1f} {:.1f}", column == 0 ? "M" : "L", x, kMiddle - most * gain - 0.4);
+    lower.insert(0, fmt::format("L{:.1f} {:.1f}", x, kMiddle - least * gain + 0.4));
   }
   return fmt::format(
       "<svg viewBox=\"0 0 160 120\" role=\"img\" aria-label=\"waveform\"><path class=\"grid\" d=\"M5 "

@@ -41,7 +41,7 @@ figcaption b { font-weight: 600; }
 figcaption span, .note, .said { color: var(--soft); }
 .said { font-size: 11px; line-height: 1.35; margin: 4px 0 0; max-height: 2.7em; overflow: hidden; }
 .note { font-size: 13px; margin: 8px 0 0; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr)); gap: 12px 40px; }
+.pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px 40px; }
 .pair h2 { margin-top: 44px; }
 .beside { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 1fr) minmax(0, 1fr); gap: 12px 32px; }
 svg { display: block; width: 100%; height: auto; }
