@@ -14,7 +14,7 @@ namespace packtrain {
 namespace {
 
 // A chart's canvas, in units that are pixels at the page's usual width.
-constexpr double kWidth = 560, kHeight = 240, kLeft = 62, kRight = 10, kTop = 12, kBottom = 34;
+constexpr double kWidth = 560, kHeight = 240, kLeft = 62, kRight = 26, kTop = 12, kBottom = 34;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 constexpr double kFloor = kTop + kPlotHeight;
 
@@ -122,7 +122,7 @@ std::vector<double> log_ticks(double least, double most) {
         if (power * factor >= least && power * factor <= most) ticks.push_back(power * factor);
     if (ticks.size() >= 2 && ticks.size() <= 7) return ticks;
   }
-  return {least, most};
+  return {least, std::sqrt(least * most), most};
 }
 
 uint64_t at_part(const std::vector<uint64_t>& sorted, double part) {
