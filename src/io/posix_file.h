@@ -4,6 +4,7 @@
 #include <cassert>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 
 #include "packtrain/storage.h"
 
@@ -32,8 +33,7 @@ class PosixFile final : public File {
 };
 
 inline const PosixFile& posix_file(const File& file) {
-  assert(dynamic_cast<const PosixFile*>(&file) != nullptr &&
-         "a File goes back to the Storage that opened it");
+  assert(typeid(file) == typeid(PosixFile) && "a File goes back to the Storage that opened it");
   return static_cast<const PosixFile&>(file);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -231,9 +232,51 @@ INSTANTIATE_TEST_SUITE_P(Backends, ReadsTest, testing::Values(ReadBackend::pool,
                            return std::string(made.param == ReadBackend::pool ? "pool" : "io_uring");
                          });
 
+// Threads of this process that serve reads.
+size_t pool_threads() {
+  size_t count = 0;
+  const Status status = posix_storage().list("/proc/self/task", [&](FolderEntry&& thread) {
+    std::ifstream file("/proc/self/task/" + thread.name + "/comm");
+    std::string name;
+    count += std::getline(file, name) && name == "pt-read";
+    return true;
+  });
+  EXPECT_TRUE(status.ok());
+  return count;
+}
+
+// How many threads the backend that PACKTRAIN_IO and the option choose adds for one read.
+size_t threads_for_one_read(const char* environment, ReadBackend option) {
+  TemporaryFolder folder;
+  ::setenv("PACKTRAIN_IO", environment, 1);
+  PosixOptions options;
+  options.backend = option;
+  const auto storage = make_posix_storage(options);
+  ::unsetenv("PACKTRAIN_IO");
+  put(*storage, folder / "a", "x");
+  auto file = storage->open(folder / "a");
+  EXPECT_TRUE(file.ok());
+  const size_t before = pool_threads();
+  char byte = 0;
+  Read read;
+  read.file = file->get();
+  read.into = std::as_writable_bytes(std::span(&byte, 1));
+  Read* one = &read;
+  const auto reads = storage->reads(1);
+  reads->submit({&one, 1});
+  EXPECT_EQ(reads->wait({&one, 1}), 1u);
+  EXPECT_EQ(byte, 'x');
+  return pool_threads() - before;
+}
+
 TEST(BackendTest, EnvironmentChoosesWhereTheOptionDoesNot) {
-  ASSERT_EQ(::setenv("PACKTRAIN_IO", "pool", 1), 0);
-  EXPECT_FALSE(io_uring_trouble().empty());
+  EXPECT_EQ(threads_for_one_read("pool", ReadBackend::automatic), 1u);
+  EXPECT_EQ(threads_for_one_read("io_uring", ReadBackend::pool), 1u);
+  if (!io_uring_trouble().empty()) GTEST_SKIP() << io_uring_trouble();
+  EXPECT_EQ(threads_for_one_read("pool", ReadBackend::io_uring), 0u);
+  EXPECT_EQ(threads_for_one_read("io_uring", ReadBackend::automatic), 0u);
+  ::setenv("PACKTRAIN_IO", "pool", 1);
+  EXPECT_EQ(io_uring_trouble(), "PACKTRAIN_IO=pool is set");
   ::unsetenv("PACKTRAIN_IO");
 }
 
