@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "dev"
 CPP_FOLDERS = ("src", "include", "tools", "python/bind", "fuzz", "bench", "tests")
-# Tests and bindings are left to the compiler's own warnings: macros of GoogleTest and templates of nanobind cost the
-# analyser more time than all the rest.
+# Tests and bindings are left to the compiler's own warnings: macros of GoogleTest and templates of nanobind
+# cost the analyser more time than all the rest.
 TIDY_FOLDERS = ("src", "tools")
 
 
