@@ -38,7 +38,8 @@ Result<Bytes> Window::load(uint64_t offset, size_t bytes) {
   ++loads_;
   if (take <= kFirstWindow) {
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    read_seconds_ = read_seconds_ < 0 ? seconds : read_seconds_ + (seconds - read_seconds_) / 4;
+    // The cheapest of late: a busy machine delays reads now and then, storage with a latency delays all.
+    read_seconds_ = read_seconds_ < 0 ? seconds : std::min(seconds, read_seconds_ * 1.25);
   }
   start_ = offset;
   held_ = take;

@@ -39,7 +39,7 @@ class Window {
   size_t held_ = 0;
   size_t wanted_ = 0;         // bytes of the next window; 0 before the first
   uint64_t loads_ = 0;        // windows read so far
-  double read_seconds_ = -1;  // what a small read costs, a moving mean; -1: not measured yet
+  double read_seconds_ = -1;  // what a small read costs; -1: not measured yet
 };
 
 }  // namespace packtrain
