@@ -8,6 +8,7 @@
 #include "pack/archive_stream.h"
 #include "pack/sources.h"
 #include "pack/stems.h"
+#include "pack/zip_leftovers.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -18,6 +19,7 @@ struct Members {
   struct Place {
     uint64_t where = 0, size = 0;
     uint32_t inner_field = 0;
+    uint32_t source = 0;  // which container or stream
   };
   Listing listing;  // ListedFile::number is the position in `places`
   std::vector<Place> places;
@@ -65,8 +67,7 @@ struct Members {
   }
 };
 
-Status add_members(ScanContext& context, const Source& source, Members& members, Origin origin,
-                   uint32_t number) {
+Status add_members(ScanContext& context, const Source& source, Members& members, Origin origin) {
   Catalog& catalog = context.out.catalog();
   members.sort(catalog.names);
   if (members.replaced > 0)
@@ -80,7 +81,7 @@ Status add_members(ScanContext& context, const Source& source, Members& members,
   return add_tree(context, source, members.listing, options, [&](size_t file, Cell& cell) {
     const Members::Place& place = members.places[members.listing.files[file].number];
     cell.origin = origin;
-    cell.source = number;
+    cell.source = place.source;
     cell.where = place.where;
     cell.size = place.size;
     cell.inner_field = place.inner_field;
@@ -96,8 +97,8 @@ void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
       "tar --hard-dereference --dereference to keep what they lead to");
 }
 
-// Whether the members of a tar are samples of a WebDataset: a label beside its sample, or several members in
-// a row that share a key. Looks at names only.
+// Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields
+// of one key in a row. Looks at names only.
 class ShardDetector {
  public:
   void add(std::string_view name) {
@@ -128,6 +129,7 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
   spec.bytes = info.size;
   spec.mtime_ns = info.mtime_ns;
   const uint32_t shard = builder.add_shard(std::move(spec));
+  const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());  // where it will be
   ShardDetector detector;
   ArchiveStream::Member member;
   for (;;) {
@@ -138,7 +140,7 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
     builder.begin_sample(std::to_string(member.number));
     builder.add_field("data", shard, member.offset, member.size, CheckKind::none, 0, {});
     PACKTRAIN_TRY(builder.end_sample());
-    members.add(member.name, {member.number, member.size, 0}, context.out.catalog().names);
+    members.add(member.name, {member.number, member.size, 0, number}, context.out.catalog().names);
   }
   is_shard = detector.found();
   links = archive->links();
@@ -149,6 +151,10 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
 // A zip's members by its index, which keeps their names.
 Status add_zip_tree(ScanContext& context, const Source& source, std::shared_ptr<Dataset> zip) {
   Members members;
+  Catalog& catalog = context.out.catalog();
+  std::vector<ZipLeftover> others;
+  PACKTRAIN_ASSIGN(leftovers, open_zip_leftovers(context.storage, source.path, others));
+  const uint32_t number = context.out.add_container(zip, source.name);
   const size_t fields = zip->manifest().fields.size();
   for (uint64_t sample = 0; sample < zip->samples(); ++sample) {
     PACKTRAIN_TRY(context.progress.tick(sample));
@@ -156,11 +162,15 @@ Status add_zip_tree(ScanContext& context, const Source& source, std::shared_ptr<
       const FieldLocation location = zip->locate(sample, field);
       if (!location.present) continue;
       PACKTRAIN_ASSIGN(path, zip->path(sample, field));
-      members.add(path, {sample, location.length, field}, context.out.catalog().names);
+      members.add(path, {sample, location.length, field, number}, catalog.names);
     }
   }
-  const uint32_t number = context.out.add_container(std::move(zip), source.name);
-  return add_members(context, source, members, Origin::container, number);
+  if (leftovers != nullptr) {
+    const uint32_t second = context.out.add_part(leftovers, number);
+    for (const ZipLeftover& other : others)
+      members.add(other.name, {other.sample, other.bytes, 0, second}, catalog.names);
+  }
+  return add_members(context, source, members, Origin::container);
 }
 
 bool has_labels(const Dataset& dataset) { return dataset.manifest().field_id("cls") != UINT32_MAX; }
@@ -169,17 +179,17 @@ bool has_labels(const Dataset& dataset) { return dataset.manifest().field_id("cl
 
 Status add_compressed_archive(ScanContext& context, const Source& source) {
   PACKTRAIN_ASSIGN(archive, ArchiveStream::open(context.storage, source.path));
+  const uint32_t number = context.out.add_stream(source.path, source.name);
   Members members;
   ArchiveStream::Member member;
   for (;;) {
     PACKTRAIN_ASSIGN(more, archive->next(member));
     if (!more) break;
     PACKTRAIN_TRY(context.progress.tick(member.number));
-    members.add(member.name, {member.number, member.size, 0}, context.out.catalog().names);
+    members.add(member.name, {member.number, member.size, 0, number}, context.out.catalog().names);
   }
   warn_of_links(context.out.catalog(), source, archive->links());
-  const uint32_t number = context.out.add_stream(source.path, source.name);
-  return add_members(context, source, members, Origin::stream, number);
+  return add_members(context, source, members, Origin::stream);
 }
 
 Status add_archive(ScanContext& context, const Source& source) {
@@ -202,8 +212,8 @@ Status add_archive(ScanContext& context, const Source& source) {
     return add_container(context, source);
   }
   warn_of_links(context.out.catalog(), source, links);
-  const uint32_t number = context.out.add_container(std::move(tar), source.name);
-  return add_members(context, source, members, Origin::container, number);
+  context.out.add_container(std::move(tar), source.name);
+  return add_members(context, source, members, Origin::container);
 }
 
 }  // namespace packtrain

@@ -113,7 +113,20 @@ TEST(ArchiveSourceTest, ZipOfATree) {
   const Catalog catalog = scan_ok(storage, "/photos.zip");
   EXPECT_EQ(described(catalog), kTreeSamples);
   EXPECT_EQ(contents(catalog), (Lines{"one", "two", "three", ""}));
-  EXPECT_EQ(catalog.skipped.hidden, 0U);
+  EXPECT_EQ(catalog.skipped.hidden, 1U);
+}
+
+TEST(ArchiveSourceTest, ZipKeepsFilesThatAreNoSamplesOfItsIndex) {
+  MemoryStorage storage;
+  put(storage, "/a.zip",
+      zip_of({{"c/README", "read me"}, {"c/1.jpg", "one"}, {"c/.hidden", "no"}, {"c/d.", "dot"}}));
+  const Catalog catalog = scan_ok(storage, "/a.zip");
+  EXPECT_EQ(described(catalog),
+            (Lines{"train/0 c/1: cls='0' jpg=c/1.jpg", "train/0 c/README: bin=c/README cls='0'",
+                   "train/0 c/d.: bin=c/d. cls='0'"}));
+  EXPECT_EQ(contents(catalog), (Lines{"one", "read me", "dot"}));
+  EXPECT_EQ(catalog.skipped.hidden, 1U);
+  EXPECT_EQ(recorded_path(catalog, catalog.cells[2]), "c/README");
 }
 
 TEST(ArchiveSourceTest, TarOfATree) {
