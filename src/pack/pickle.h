@@ -31,7 +31,7 @@ struct PickleValue {
 };
 
 // A parsed pickle. Immutable. Strings are views into the bytes it was parsed from, which must outlive it; a
-// dict of 10^6 {str: int} takes about 50 MB and 50 ms.
+// dict of {str: int} takes about 65 bytes an entry beside them.
 class Pickle {
  public:
   // Code::corrupt names the offset and what is wrong; the work and the memory it takes are bounded by a
