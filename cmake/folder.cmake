@@ -43,6 +43,7 @@ function(packtrain_test name)
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE PACKTRAIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")   # for golden files
   target_link_libraries(${name} PRIVATE ${ARG_LINK} packtrain_third_party GTest::gtest GTest::gtest_main)
   packtrain_warnings(${name})
   add_test(NAME ${name} COMMAND ${name})

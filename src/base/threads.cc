@@ -8,12 +8,21 @@
 namespace packtrain {
 
 void Threads::start(std::string_view name, std::function<void()> body) {
-  // Blocked around the creation, because a new thread inherits the mask.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  threads_.emplace_back(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // Blocked around the creation, because a new thread inherits the mask; put back even if there can be no
+  // thread.
+  struct Blocked {
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before;
+  };
+  {
+    const Blocked blocked;
+    threads_.emplace_back(std::move(body));
+  }
   pthread_setname_np(threads_.back().native_handle(), std::string(name.substr(0, 15)).c_str());
 }
 

@@ -411,6 +411,7 @@ void Packer::describe(const Plan& plan) {
   report.payload_bytes = plan.catalog.bytes;
   report.inodes_before = plan.catalog.files;
   report.renamed = plan.renamed;
+  report.warnings = plan.catalog.warnings;
   const Skipped& skipped = plan.catalog.skipped;
   report.hidden_skipped = skipped.hidden;
   report.temporary_skipped = skipped.temporary;

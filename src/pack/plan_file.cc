@@ -81,6 +81,9 @@ std::string encode_plan(const Plan& plan) {
   json.append("roots", uint64_t{catalog.roots.size()})
       .append("piece_files", uint64_t{plan.piece_files.size()});
   json.append("streams", uint64_t{plan.stream_files.size()});
+  json.append("container_prefixes", uint64_t{catalog.container_prefixes.size()});
+  json.append("stream_prefixes", uint64_t{catalog.stream_prefixes.size()});
+  json.append("warnings", strings(catalog.warnings));
 
   NameTable table;
   for (const std::string& name : catalog.splits) table.add(name);
@@ -91,6 +94,8 @@ std::string encode_plan(const Plan& plan) {
   }
   for (const PieceFile& file : plan.piece_files) table.add(file.path);
   for (const PieceFile& file : plan.stream_files) table.add(file.path);
+  for (const std::string& prefix : catalog.container_prefixes) table.add(prefix);
+  for (const std::string& prefix : catalog.stream_prefixes) table.add(prefix);
   for (const ShardPlan& shard : plan.shards) table.add(shard.name);
 
   NpzWriter writer;
@@ -212,8 +217,12 @@ Result<Plan> decode_plan(Bytes bytes) {
   const uint64_t splits = json["splits"].as_uint(), classes = json["classes"].as_uint(),
                  roots = json["roots"].as_uint();
   const uint64_t piece_files = json["piece_files"].as_uint(), streams = json["streams"].as_uint();
+  const uint64_t container_prefixes = json["container_prefixes"].as_uint();
+  const uint64_t stream_prefixes = json["stream_prefixes"].as_uint();
+  catalog.warnings = strings(json["warnings"]);
   PACKTRAIN_ASSIGN(table, read_table(columns.get<uint64_t>("table.end"), columns.text("table.bytes")));
-  if (table.size() != splits + classes + 2 * roots + piece_files + streams + shard_first.size() ||
+  if (table.size() != splits + classes + 2 * roots + piece_files + streams + container_prefixes +
+                          stream_prefixes + shard_first.size() ||
       file_bytes.size() != piece_files + streams || file_mtime.size() != file_bytes.size()) {
     return damaged;
   }
@@ -230,6 +239,9 @@ Result<Plan> decode_plan(Bytes bytes) {
     catalog.streams.push_back(*name);
     plan.stream_files.push_back({*name++, file_bytes[i], file_mtime[i]});
   }
+
+  for (uint64_t i = 0; i < container_prefixes; ++i) catalog.container_prefixes.push_back(*name++);
+  for (uint64_t i = 0; i < stream_prefixes; ++i) catalog.stream_prefixes.push_back(*name++);
 
   catalog.names = columns.text("names");
   catalog.texts = columns.text("texts");

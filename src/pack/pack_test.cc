@@ -1,0 +1,389 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "io/test_storage.h"
+#include "pack/plan.h"
+#include "pack/publish.h"
+#include "packtrain/pack.h"
+
+namespace packtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PackTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "packtrain-pack-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void put(const std::string& path, std::string_view text) {
+    fs::create_directories((folder_ / path).parent_path());
+    std::ofstream(folder_ / path, std::ios::binary) << text;
+  }
+  // `count` files in three classes, of odd sizes, one of them empty.
+  void make_tree(int count) {
+    std::mt19937 rng(1);
+    for (int i = 0; i < count; ++i) {
+      std::string text(i == 5 ? 0 : 1 + rng() % 3000, '\0');
+      for (char& c : text) c = static_cast<char>(rng());
+      put("tree/class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg", text);
+    }
+  }
+  PackOptions options(const std::string& out) {
+    PackOptions pack;
+    pack.sources = {{"", path("tree")}};
+    pack.out = path(out);
+    pack.shards = 4;
+    pack.jobs = 2;
+    pack.sync = false;
+    return pack;
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  // Everything below a folder but the log: what must be equal for equal inputs.
+  std::map<std::string, std::string> contents(const std::string& name) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
+      if (!entry.is_regular_file() || entry.path().filename() == "pack.log.json") continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      all[fs::relative(entry.path(), folder_ / name).string()] =
+          std::string(std::istreambuf_iterator<char>(file), {});
+    }
+    return all;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(PackTest, EverySampleComesBackAndVerifies) {
+  make_tree(50);
+  auto report = pack(posix_storage(), options("out"));
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(report->published);
+  EXPECT_EQ(report->samples, 50u);
+  EXPECT_EQ(report->shards, 4u);
+  EXPECT_EQ(report->classes, 3u);
+  EXPECT_LE(report->largest_shard_samples - report->smallest_shard_samples, 1u);
+  auto dataset = Dataset::open(posix_storage(), path("out"));
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().form, "rows");
+  std::map<std::string, std::string> source = contents("tree");
+  SampleBytes bytes;
+  const uint32_t jpg = (*dataset)->manifest().field_id("jpg");
+  for (uint64_t i = 0; i < (*dataset)->samples(); ++i) {
+    ASSERT_TRUE((*dataset)->read(i, bytes).ok());
+    const std::string original((*dataset)->path(i, jpg).value());
+    ASSERT_TRUE(source.contains(original)) << original;
+    EXPECT_EQ(as_text(bytes.fields[1].bytes), source[original]);
+    EXPECT_EQ(as_text(bytes.fields[0].bytes), original.substr(5, 1));
+    EXPECT_EQ((*dataset)->label(i), original[5] - '0');
+    source.erase(original);
+  }
+  EXPECT_TRUE(source.empty());
+  auto verified = verify(posix_storage(), path("out"));
+  ASSERT_TRUE(verified.ok());
+  EXPECT_EQ(verified->findings_count, 0u) << verified->findings[0].file << ": " << verified->findings[0].what;
+  EXPECT_FALSE(fs::exists(path("out.part")));
+}
+
+TEST_F(PackTest, BytesDependOnSourceAndOptionsOnly) {
+  make_tree(60);
+  ASSERT_TRUE(pack(posix_storage(), options("one")).ok());
+  PackOptions many = options("two");
+  many.jobs = 7;
+  many.reads = 16;
+  ASSERT_TRUE(pack(posix_storage(), many).ok());
+  EXPECT_EQ(contents("one"), contents("two"));
+  PackOptions seeded = options("three");
+  seeded.seed = 1;
+  ASSERT_TRUE(pack(posix_storage(), seeded).ok());
+  EXPECT_NE(contents("one"), contents("three"));
+}
+
+TEST_F(PackTest, TasksTogetherMakeTheSameBytes) {
+  make_tree(60);
+  ASSERT_TRUE(pack(posix_storage(), options("alone")).ok());
+  std::vector<std::thread> tasks;
+  std::vector<Status> statuses(4);
+  for (uint32_t task = 0; task < 4; ++task) {
+    tasks.emplace_back([&, task] {
+      PackOptions pack_options = options("together");
+      pack_options.task = task;
+      pack_options.tasks = 4;
+      statuses[task] = pack(posix_storage(), pack_options).status();
+    });
+  }
+  for (std::thread& task : tasks) task.join();
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(contents("alone"), contents("together"));
+}
+
+TEST_F(PackTest, TasksOneAfterTheOtherPublishAtTheEnd) {
+  make_tree(30);
+  ASSERT_TRUE(pack(posix_storage(), options("alone")).ok());
+  for (uint32_t task : {0u, 2u, 1u}) {
+    PackOptions pack_options = options("apart");
+    pack_options.task = task;
+    pack_options.tasks = 3;
+    pack_options.publish_wait_seconds = 0;
+    auto report = pack(posix_storage(), pack_options);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    EXPECT_EQ(report->published, task == 1);
+  }
+  EXPECT_EQ(contents("alone"), contents("apart"));
+  // A task that comes late finds its work done.
+  PackOptions late = options("apart");
+  late.tasks = 3;
+  auto report = pack(posix_storage(), late);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(report->published);
+}
+
+TEST_F(PackTest, EveryInterruptedWriteCanBeContinued) {
+  make_tree(40);
+  ASSERT_TRUE(pack(posix_storage(), options("whole")).ok());
+  const auto expected = contents("whole");
+  // Fail the n-th commit: of the plan, a record, a shard, the index, the manifest …
+  for (uint64_t n = 1;; ++n) {
+    Faults faults;
+    faults.fail_commit = n;
+    FaultyStorage flaky(posix_storage(), faults);
+    fs::remove_all(path("out"));
+    fs::remove_all(path("out.part"));
+    const Status first = pack(flaky, options("out")).status();
+    if (first.ok()) break;
+    ASSERT_FALSE(fs::exists(path("out"))) << n;
+    ASSERT_TRUE(pack(posix_storage(), options("out")).ok()) << n;
+    EXPECT_EQ(contents("out"), expected) << n;
+    ASSERT_LT(n, 100u);
+  }
+}
+
+TEST_F(PackTest, SecondRunRedoesOnlyUnfinishedShards) {
+  make_tree(40);
+  PackOptions first = options("out");
+  first.task = 0;
+  first.tasks = 2;
+  first.publish_wait_seconds = 0;
+  ASSERT_TRUE(pack(posix_storage(), first).ok());
+  auto report = pack(posix_storage(), options("out"));
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->shards_kept, 2u);
+  EXPECT_EQ(report->shards_written, 2u);
+}
+
+TEST_F(PackTest, SourceThatChangedInBetweenIsNamed) {
+  make_tree(20);
+  PackOptions plan_only = options("out");
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  put("tree/class0/3.jpg", "something else");
+  put("tree/class0/new.jpg", "new");
+  fs::remove(path("tree/class1/4.jpg"));
+  PackReport failed;
+  const Status status = pack(posix_storage(), options("out"), &failed).status();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  ASSERT_EQ(failed.bad.size(), 3u);
+  EXPECT_NE(failed.bad[0].path.find("3.jpg has changed"), std::string::npos);
+  EXPECT_NE(failed.bad[1].path.find("new.jpg is new"), std::string::npos);
+  EXPECT_NE(failed.bad[2].path.find("4.jpg is gone"), std::string::npos);
+}
+
+TEST_F(PackTest, FilesThatVanishGrowOrShrinkAfterTheScanAreNamedAndNothingIsPublished) {
+  make_tree(30);
+  PackOptions task = options("out");
+  task.tasks = 2;
+  task.publish_wait_seconds = 0;
+  PackOptions plan_only = task;
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  fs::remove(path("tree/class0/0.jpg"));
+  put("tree/class1/1.jpg", std::string(5000, 'x'));
+  put("tree/class2/2.jpg", "x");
+  std::vector<BadSample> bad;
+  for (uint32_t i = 0; i < 2; ++i) {
+    task.task = i;
+    PackReport failed;
+    (void)pack(posix_storage(), task, &failed).status();
+    bad.insert(bad.end(), failed.bad.begin(), failed.bad.end());
+  }
+  ASSERT_EQ(bad.size(), 3u);
+  std::sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  EXPECT_NE(bad[0].what.find("vanished"), std::string::npos) << bad[0].what;
+  EXPECT_NE(bad[1].what.find("grown"), std::string::npos) << bad[1].what;
+  EXPECT_NE(bad[2].what.find("shrunk"), std::string::npos) << bad[2].what;
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(PackTest, SkipBadLeavesThemOutAndRecordsIt) {
+  make_tree(30);
+  Faults faults;
+  faults.on = [](std::string_view name) { return name.ends_with("class1/7.jpg"); };
+  faults.fail_open = 1;
+  faults.from_then_on = true;
+  FaultyStorage flaky(posix_storage(), faults);
+  PackReport failed;
+  const Status strict = pack(flaky, options("strict"), &failed).status();
+  EXPECT_EQ(strict.code(), Code::corrupt);
+  ASSERT_EQ(failed.bad.size(), 1u);
+  EXPECT_NE(failed.bad[0].path.find("class1/7.jpg"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("strict")));
+
+  PackOptions lenient = options("lenient");
+  lenient.skip_bad = 1;
+  auto report = pack(flaky, lenient);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 29u);
+  auto dataset = Dataset::open(posix_storage(), path("lenient"));
+  ASSERT_TRUE(dataset.ok());
+  EXPECT_NE((*dataset)->manifest().source_json.find("class1/7.jpg"), std::string::npos);
+  EXPECT_EQ((*dataset)->find("class1/7").status().code(), Code::not_found);
+  EXPECT_EQ(verify(posix_storage(), path("lenient"))->findings_count, 0u);
+}
+
+TEST_F(PackTest, ExistingTargetAndOtherOptionsAreRefused) {
+  make_tree(10);
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+  EXPECT_EQ(pack(posix_storage(), options("out")).status().code(), Code::invalid);
+  PackOptions plan_only = options("other");
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  PackOptions changed = options("other");
+  changed.seed = 5;
+  EXPECT_EQ(pack(posix_storage(), changed).status().code(), Code::invalid);
+}
+
+TEST_F(PackTest, DryRunWritesNothing) {
+  make_tree(10);
+  PackOptions dry = options("out");
+  dry.dry_run = true;
+  auto report = pack(posix_storage(), dry);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->samples, 10u);
+  EXPECT_GT(report->bytes, 10000u);
+  EXPECT_FALSE(fs::exists(path("out")));
+  EXPECT_FALSE(fs::exists(path("out.part")));
+}
+
+TEST_F(PackTest, StratifiedShardsHoldEachClassInProportion) {
+  for (int i = 0; i < 90; ++i)
+    put("tree/" + std::string(i < 60 ? "big/" : "small/") + std::to_string(i) + ".txt", "x");
+  PackOptions stratified = options("out");
+  stratified.order = PackOrder::stratified;
+  stratified.shards = 7;
+  ASSERT_TRUE(pack(posix_storage(), stratified).ok());
+  auto dataset = Dataset::open(posix_storage(), path("out"));
+  ASSERT_TRUE(dataset.ok());
+  std::map<uint32_t, std::map<int64_t, int>> per_shard;
+  for (uint64_t i = 0; i < 90; ++i) ++per_shard[(*dataset)->shard_of(i)][(*dataset)->label(i)];
+  ASSERT_EQ(per_shard.size(), 7u);
+  for (const auto& [shard, counts] : per_shard) {
+    EXPECT_GE(counts.at(0), 8);
+    EXPECT_LE(counts.at(0), 9);
+    EXPECT_GE(counts.at(1), 4);
+    EXPECT_LE(counts.at(1), 5);
+  }
+}
+
+TEST_F(PackTest, ShardSizeGivesEvenBytes) {
+  make_tree(600);
+  PackOptions sized = options("out");
+  sized.shards = 0;
+  sized.shard_bytes = 200'000;
+  auto report = pack(posix_storage(), sized);
+  ASSERT_TRUE(report.ok());
+  EXPECT_GE(report->shards, 5u);
+  // As even as whole samples allow: each cut is at most half a sample off.
+  EXPECT_LE(report->largest_shard_bytes - report->smallest_shard_bytes, 2 * 4608u);
+  EXPECT_LE(report->largest_shard_bytes, 210'000u);
+}
+
+TEST_F(PackTest, SourceOrderKeepsTheOrderOfPaths) {
+  make_tree(20);
+  PackOptions in_order = options("out");
+  in_order.order = PackOrder::source;
+  ASSERT_TRUE(pack(posix_storage(), in_order).ok());
+  auto dataset = Dataset::open(posix_storage(), path("out"));
+  ASSERT_TRUE(dataset.ok());
+  for (uint64_t i = 1; i < 20; ++i) EXPECT_LE((*dataset)->label(i - 1), (*dataset)->label(i));
+}
+
+TEST_F(PackTest, StoppedByTheCallerItLeavesNoTemporaryFiles) {
+  make_tree(200);
+  PackOptions stopping = options("out");
+  stopping.progress = [](const ProgressEvent& event) { return event.phase != "write"; };
+  EXPECT_EQ(pack(posix_storage(), stopping).status().code(), Code::stopped);
+  for (const auto& entry : fs::directory_iterator(path("out.part"))) {
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+  }
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+}
+
+TEST_F(PackTest, LargeSamplesGoThroughInPieces) {
+  std::string large(40 << 20, '\0');
+  std::mt19937_64 rng(3);
+  for (size_t i = 0; i + 8 <= large.size(); i += 8) {
+    const uint64_t value = rng();
+    std::memcpy(large.data() + i, &value, 8);
+  }
+  put("tree/class0/large.bin", large);
+  put("tree/class0/small.bin", "small");
+  for (const char* format : {"webdataset", "zip"}) {
+    PackOptions pack_options = options(format);
+    pack_options.format = format;
+    pack_options.shards = 1;
+    ASSERT_TRUE(pack(posix_storage(), pack_options).ok()) << format;
+    auto dataset = Dataset::open(posix_storage(), path(format));
+    ASSERT_TRUE(dataset.ok());
+    std::vector<std::byte> bytes;
+    ASSERT_TRUE((*dataset)
+                    ->read(*(*dataset)->find("class0/large"), (*dataset)->manifest().field_id("bin"), bytes)
+                    .ok());
+    EXPECT_TRUE(as_text(bytes) == large);
+    EXPECT_EQ(verify(posix_storage(), path(format))->findings_count, 0u) << format;
+  }
+}
+
+TEST_F(PackTest, CompressedZipIsIndexedInTheGeneralForm) {
+  for (int i = 0; i < 20; ++i)
+    put("tree/a/" + std::to_string(i) + ".txt", std::string(1000, static_cast<char>('a' + i)));
+  PackOptions zip = options("out");
+  zip.format = "zip";
+  zip.compress = "deflate";
+  auto report = pack(posix_storage(), zip);
+  if (report.status().code() == Code::unsupported) GTEST_SKIP() << report.status().text();
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  auto dataset = Dataset::open(posix_storage(), path("out"));
+  ASSERT_TRUE(dataset.ok());
+  EXPECT_EQ((*dataset)->manifest().form, "general");
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE((*dataset)->read(*(*dataset)->find("a/7"), (*dataset)->manifest().field_id("txt"), bytes).ok());
+  EXPECT_EQ(as_text(bytes), std::string(1000, 'h'));
+  EXPECT_EQ(verify(posix_storage(), path("out"))->findings_count, 0u);
+}
+
+TEST_F(PackTest, PlanFileRoundTripsAndNoticesDamage) {
+  make_tree(10);
+  PackOptions plan_only = options("out");
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  std::string bytes = read_whole(posix_storage(), path("out.part/plan")).value();
+  auto plan = decode_plan(as_bytes(bytes));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(encode_plan(*plan), bytes);
+  bytes[bytes.find("class1/")] = 'C';
+  EXPECT_FALSE(decode_plan(as_bytes(bytes)).ok());
+}
+
+}  // namespace
+}  // namespace packtrain

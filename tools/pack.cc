@@ -1,0 +1,270 @@
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+#include "base/words.h"
+#include "packtrain/pack.h"
+#include "tools/command.h"
+
+namespace packtrain::tools {
+namespace {
+
+struct PackArguments {
+  std::vector<std::string> paths;  // sources, then OUT
+  PackOptions options;
+  std::string order = "shuffled", task;
+  bool no_sync = false;
+};
+
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint32_t> number_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? number_in(value) : std::nullopt;
+}
+
+// "i/n", or "slurm": the task of the srun step, else the element of the job array.
+Status parse_task(const std::string& text, PackOptions& options) {
+  if (text.empty()) return {};
+  if (text == "slurm") {
+    const auto step_task = number_of("SLURM_PROCID"), step_tasks = number_of("SLURM_STEP_NUM_TASKS");
+    if (std::getenv("SLURM_STEP_ID") && step_task && step_tasks && *step_tasks > 1) {
+      options.task = *step_task;
+      options.tasks = *step_tasks;
+      return {};
+    }
+    const auto element = number_of("SLURM_ARRAY_TASK_ID"), first = number_of("SLURM_ARRAY_TASK_MIN"),
+               count = number_of("SLURM_ARRAY_TASK_COUNT"), last = number_of("SLURM_ARRAY_TASK_MAX");
+    if (element && first && last && count) {
+      const uint32_t step = *count > 1 ? (*last - *first) / (*count - 1) : 1;
+      options.task = step > 0 ? (*element - *first) / step : 0;
+      options.tasks = *count;
+      return {};
+    }
+    if (std::getenv("SLURM_STEP_ID") && step_task && step_tasks) return {};  // a step of one task
+    return Status(Code::invalid,
+                  "--task slurm needs an srun step of several tasks or a job array; neither is here");
+  }
+  const size_t slash = text.find('/');
+  const auto task = number_in(text.substr(0, slash));
+  const auto tasks = slash == text.npos ? std::nullopt : number_in(text.substr(slash + 1));
+  if (!task || !tasks || *tasks == 0 || *task >= *tasks) {
+    return Status(Code::invalid,
+                  "--task takes i/n with i from 0 to n-1, or slurm; not '" + printable(text) + "'");
+  }
+  options.task = *task;
+  options.tasks = *tasks;
+  return {};
+}
+
+// NAME=SOURCE, where NAME looks like a split's name; anything else is a path, even with '=' in it.
+std::pair<std::string, std::string> parse_source(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0) return {"", text};
+  const std::string_view name = std::string_view(text).substr(0, equals);
+  for (char c : name) {
+    const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!fits) return {"", text};
+  }
+  return {std::string(name), text.substr(equals + 1)};
+}
+
+Json report_json(const PackReport& report) {
+  Json json = Json::object();
+  json.set("out", report.out).set("published", report.published).set("samples", report.samples);
+  json.set("shards", report.shards).set("bytes", report.bytes).set("payload_bytes", report.payload_bytes);
+  json.set("inodes_before", report.inodes_before).set("inodes_after", report.inodes_after);
+  json.set("shards_written", report.shards_written).set("shards_kept", report.shards_kept);
+  json.set("shards_missing", report.shards_missing).set("renamed", report.renamed);
+  json.set("skipped", Json::object()
+                          .set("hidden", report.hidden_skipped)
+                          .set("temporary", report.temporary_skipped)
+                          .set("other", report.other_skipped));
+  Json bad = Json::array();
+  for (const BadSample& sample : report.bad) {
+    bad.push(Json::object().set("path", printable(sample.path)).set("what", sample.what));
+  }
+  json.set("bad", std::move(bad));
+  Json fields = Json::array(), splits = Json::array();
+  for (const std::string& field : report.fields) fields.push(field);
+  for (const std::string& split : report.splits) splits.push(split);
+  Json warnings = Json::array();
+  for (const std::string& warning : report.warnings) warnings.push(warning);
+  json.set("warnings", std::move(warnings));
+  json.set("fields", std::move(fields)).set("splits", std::move(splits)).set("classes", report.classes);
+  json.set(
+      "smallest_shard",
+      Json::object().set("samples", report.smallest_shard_samples).set("bytes", report.smallest_shard_bytes));
+  json.set(
+      "largest_shard",
+      Json::object().set("samples", report.largest_shard_samples).set("bytes", report.largest_shard_bytes));
+  json.set("seconds", Json::object()
+                          .set("scan", report.seconds_scan)
+                          .set("write", report.seconds_write)
+                          .set("publish", report.seconds_publish));
+  return json;
+}
+
+void say_skipped(Run& run, const PackReport& report) {
+  const uint64_t all = report.hidden_skipped + report.temporary_skipped + report.other_skipped;
+  if (all > 0) {
+    run.say("skipped: " + count_in_words(report.hidden_skipped) + " hidden, " +
+            count_in_words(report.temporary_skipped) + " temporary, " + count_in_words(report.other_skipped) +
+            " other files");
+  }
+  if (report.renamed > 0) {
+    run.say("renamed: " + count_in_words(report.renamed) +
+            " keys, so that every reader takes them; extract restores the original names");
+  }
+}
+
+void say_bad(Run& run, const PackReport& report) {
+  constexpr size_t kNamed = 20;
+  for (size_t i = 0; i < report.bad.size() && i < kNamed; ++i) {
+    run.warn("  " + printable(report.bad[i].path) +
+             (report.bad[i].what.empty() ? "" : ": " + report.bad[i].what));
+  }
+  if (report.bad.size() > kNamed)
+    run.warn("  and " + count_in_words(report.bad.size() - kNamed) + " more (--json lists them)");
+}
+
+void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
+  run.say("would pack " + count_in_words(report.samples) + " samples (" +
+          bytes_in_words(report.payload_bytes) + ", " + std::to_string(report.classes) + " classes) into " +
+          count_in_words(report.shards) + " " + options.format + " shards of about " +
+          bytes_in_words(report.shards ? report.bytes / report.shards : 0) + ", " +
+          bytes_in_words(report.bytes) + " in all");
+  run.say("inodes: " + count_in_words(report.inodes_before) + " -> " + count_in_words(report.inodes_after));
+  if (report.estimated_seconds > 0) {
+    run.say("time: about " + seconds_in_words(report.estimated_seconds) +
+            " if the source reads on as a first look at it did");
+  }
+  if (report.shortfall_bytes > 0) {
+    run.warn("there is no room for it: " + bytes_in_words(report.shortfall_bytes) + " are lacking at " +
+             printable(report.out));
+  }
+  say_skipped(run, report);
+}
+
+void say_done(Run& run, const PackReport& report) {
+  const double seconds = report.seconds_scan + report.seconds_write + report.seconds_publish;
+  run.say("packed " + count_in_words(report.samples) + " samples into " + count_in_words(report.shards) +
+          " shards, " + bytes_in_words(report.bytes) + ", in " + seconds_in_words(seconds) +
+          (report.seconds_write > 0 && report.shards_kept == 0
+               ? " (" +
+                     bytes_in_words(
+                         static_cast<uint64_t>(static_cast<double>(report.bytes) / report.seconds_write)) +
+                     "/s)"
+               : ""));
+  if (report.shards_kept > 0) {
+    run.say("continued: " + count_in_words(report.shards_kept) + " shards were whole from an earlier run");
+  }
+  if (report.inodes_before > 0) {
+    run.say("inodes: " + count_in_words(report.inodes_before) + " before, " +
+            count_in_words(report.inodes_after) + " after");
+  }
+  if (!report.bad.empty()) {
+    run.warn("left out " + count_in_words(report.bad.size()) +
+             " samples that cannot be read; the manifest lists them:");
+    say_bad(run, report);
+  }
+  say_skipped(run, report);
+  run.say(report.out);
+}
+
+Status run_pack(PackArguments& arguments, Run& run) {
+  PackOptions& options = arguments.options;
+  if (arguments.paths.size() < 2) {
+    return Status(Code::invalid, "name a source and the folder to make: packtrain pack SOURCE OUT");
+  }
+  options.out = arguments.paths.back();
+  options.sources.clear();
+  for (size_t i = 0; i + 1 < arguments.paths.size(); ++i)
+    options.sources.push_back(parse_source(arguments.paths[i]));
+  options.order = arguments.order == "stratified" ? PackOrder::stratified
+                  : arguments.order == "source"   ? PackOrder::source
+                                                  : PackOrder::shuffled;
+  PACKTRAIN_TRY(parse_task(arguments.task, options));
+  options.sync = !arguments.no_sync;
+  options.jobs = run.jobs();
+  options.command = run.command_line();
+  options.progress = run.progress();
+
+  PackReport failed;
+  auto packed = pack(posix_storage(), options, &failed);
+  const PackReport& report = packed.ok() ? *packed : failed;
+  run.result() = report_json(report);
+  for (const std::string& warning : report.warnings) run.warn("note: " + warning);
+  if (!packed.ok()) {
+    if (!run.json()) say_bad(run, report);
+    return packed.status();
+  }
+  if (options.dry_run) {
+    run.result().set("dry_run", true).set("estimated_seconds", report.estimated_seconds);
+    run.result().set("shortfall_bytes", report.shortfall_bytes);
+    say_plan(run, options, report);
+  } else if (options.plan_only) {
+    run.say("planned " + count_in_words(report.samples) + " samples in " + count_in_words(report.shards) +
+            " shards; run the same "
+            "command without --plan, in one or several tasks, to write them");
+  } else if (report.published) {
+    say_done(run, report);
+  } else {
+    run.say("this task is done; " + count_in_words(report.shards_missing) + " of " +
+            count_in_words(report.shards) +
+            " shards belong to tasks that are not. The last one to finish publishes " +
+            printable(report.out));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::function<Status(Run&)> declare_pack(Options& options) {
+  auto arguments = std::make_shared<PackArguments>();
+  PackOptions& pack = arguments->options;
+  options.summary("pack any pile of small files into a verified, indexed dataset")
+      .example("packtrain pack photos photos.pt")
+      .example(
+          "packtrain pack train=imagenet_train.pkl val=imagenet_val.pkl imagenet.pt --root /data/imagenet")
+      .example("srun -n 8 packtrain pack photos photos.pt --task slurm")
+      .positionals("[NAME=]SOURCE... OUT", arguments->paths,
+                   "sources, and last the folder to make. A source is a class tree, a split tree, a flat "
+                   "folder, a list "
+                   "(.pkl .csv .tsv .json .jsonl), captions (Flickr30k, COCO), a zip or tar of a tree, "
+                   "tar.gz, tar.zst, or any "
+                   "container packtrain reads; NAME= names its split",
+                   2)
+      .text("--root", pack.root, "what the paths in a list are relative to (default: the list's folder)")
+      .text("--format", pack.format, "webdataset (default) or zip")
+      .number("--shards", pack.shards, "number of shards (of the largest split), even to one sample")
+      .size("--shard-size", pack.shard_bytes,
+            "bytes a shard, even to about 1 %, e.g. 512M (default: about 512 MB, even by count)")
+      .number("--ranks", pack.ranks, "make at least one shard for each of this many ranks")
+      .choice("--order", arguments->order, {"shuffled", "stratified", "source"},
+              "shuffled (default): every shard is a random part; stratified: with each class in proportion; "
+              "source: as found")
+      .number("--seed", pack.seed, "of the shuffled orders (default 0)")
+      .text("--classes", pack.classes_file, "file with class names, one a line, that fixes their numbers")
+      .text("--path-column", pack.path_column, "column of a list that holds paths (default: guessed)")
+      .text("--label-column", pack.label_column, "column of a list that holds labels (default: guessed)")
+      .choice("--compress", pack.compress, {"auto", "none", "deflate"},
+              "compression of zip shards (default auto: none)")
+      .list("--sidecars", pack.sidecars, "indexes for other tools beside the shards: wids, dali, energon")
+      .number("--skip-bad", pack.skip_bad,
+              "leave out up to this many samples that cannot be read (default 0)")
+      .text("--task", arguments->task,
+            "i/n: this is task i of n that pack together; slurm: take it from the srun step or job array")
+      .flag("--plan", pack.plan_only, "only make the plan")
+      .flag("--dry-run", pack.dry_run, "say what would be done, and do nothing")
+      .flag("--no-sync", arguments->no_sync,
+            "do not wait until the bytes are on disk (a power failure may then lose them)");
+  return [arguments](Run& run) { return run_pack(*arguments, run); };
+}
+
+}  // namespace packtrain::tools
