@@ -1,12 +1,18 @@
-// The module packtrain._core: one line per binding file. Conversion only; no logic lives here.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string_view.h>
-
+// The module packtrain._core: one line per binding file.
 #include "base/version.h"
+#include "bind.h"
 
-namespace nb = nanobind;
-
-NB_MODULE(_core, m) {
-  m.doc() = "The C++ core of packtrain.";
-  m.def("version", &packtrain::version, "The version of packtrain, as the command prints it.");
+NB_MODULE(_core, module) {
+  using namespace packtrain::bind;
+  module.doc() = "The C++ core of packtrain.";
+  module.def(
+      "version", [] { return to_text(packtrain::version()); },
+      "The version of packtrain, as the command prints it.");
+  bind_progress(module);
+  bind_storage(module);
+  bind_place(module);
+  bind_codec(module);
+  bind_index(module);
+  bind_format(module);
+  bind_pack(module);
 }

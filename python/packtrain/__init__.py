@@ -1,7 +1,77 @@
 """Pack piles of small files into verified, indexed datasets, and read them back at random."""
 
-from ._core import version
-
-__all__ = ["__version__", "version"]
+from ._core import (
+    NO_LABEL,
+    BadSample,
+    Damage,
+    Dataset,
+    ExtractReport,
+    Finding,
+    Grant,
+    IndexReport,
+    Keys,
+    PackReport,
+    Place,
+    Progress,
+    Shard,
+    SynthReport,
+    VerifyReport,
+    extract,
+    index,
+    pack,
+    show,
+    synth,
+    verify,
+    version,
+)
+from .about import Doctor, Info, doctor, info
+from .errors import (
+    CorruptError,
+    Error,
+    InvalidError,
+    NoRoomError,
+    NotFoundError,
+    StoppedError,
+    StorageError,
+    UnsupportedError,
+)
 
 __version__: str = version()
+
+__all__ = [
+    "NO_LABEL",
+    "BadSample",
+    "CorruptError",
+    "Damage",
+    "Dataset",
+    "Doctor",
+    "Error",
+    "ExtractReport",
+    "Finding",
+    "Grant",
+    "IndexReport",
+    "Info",
+    "InvalidError",
+    "Keys",
+    "NoRoomError",
+    "NotFoundError",
+    "PackReport",
+    "Place",
+    "Progress",
+    "Shard",
+    "StoppedError",
+    "StorageError",
+    "SynthReport",
+    "UnsupportedError",
+    "VerifyReport",
+    "__version__",
+    "doctor",
+    "extract",
+    "index",
+    "info",
+    "pack",
+    "show",
+    "synth",
+    "verify",
+    "version",
+]

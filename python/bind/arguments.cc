@@ -1,0 +1,46 @@
+#include "arguments.h"
+
+#include "base/words.h"
+
+namespace packtrain::bind {
+
+bool append_paths(nb::handle given, std::vector<std::string>& names) {
+  Path path;
+  if (nb::try_cast(given, path)) {
+    names.push_back(path.native());
+    return true;
+  }
+  if (!PySequence_Check(given.ptr()) || PyBytes_Check(given.ptr())) return false;
+  for (nb::handle each : given) {
+    if (!nb::try_cast(each, path)) return false;
+    names.push_back(path.native());
+  }
+  return true;
+}
+
+bool append_sources(nb::handle given, std::vector<std::pair<std::string, std::string>>& named) {
+  std::vector<std::string> names;
+  if (append_paths(given, names)) {
+    for (std::string& name : names) named.emplace_back("", std::move(name));
+    return true;
+  }
+  if (!PyMapping_Check(given.ptr()) || !nb::hasattr(given, "items")) return false;
+  for (nb::handle item : given.attr("items")()) {
+    const nb::object split = item[0], paths = item[1];
+    if (!nb::isinstance<nb::str>(split)) return false;
+    names.clear();
+    if (!append_paths(paths, names)) return false;
+    for (std::string& name : names) named.emplace_back(to_bytes(split), std::move(name));
+  }
+  return true;
+}
+
+bool read_size(nb::handle given, uint64_t& bytes) {
+  if (nb::isinstance<nb::str>(given)) {
+    bytes = value_or_raise(parse_bytes(to_bytes(given)));
+    return true;
+  }
+  return nb::try_cast(given, bytes);
+}
+
+}  // namespace packtrain::bind

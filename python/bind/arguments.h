@@ -1,0 +1,60 @@
+// Arguments that Python callers may give in several shapes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace packtrain::bind {
+
+struct Paths {  // one path, or a sequence of them
+  std::vector<std::string> names;
+};
+struct Sources {  // paths, or a mapping of a split's name to its path or paths
+  std::vector<std::pair<std::string, std::string>> named;
+};
+struct Size {  // a number of bytes, or words such as "512M"
+  uint64_t bytes = 0;
+};
+
+// Appends what `given` names; false if it is neither a path nor a sequence of paths.
+bool append_paths(nb::handle given, std::vector<std::string>& names);
+bool append_sources(nb::handle given, std::vector<std::pair<std::string, std::string>>& named);
+bool read_size(nb::handle given, uint64_t& bytes);  // raises InvalidError for words that are no size
+
+}  // namespace packtrain::bind
+
+namespace nanobind::detail {
+
+#define PACKTRAIN_ANY_PATH "str | os.PathLike | collections.abc.Sequence[str | os.PathLike]"
+
+template <>
+struct type_caster<packtrain::bind::Paths> {
+  NB_TYPE_CASTER(packtrain::bind::Paths, const_name(PACKTRAIN_ANY_PATH))
+  bool from_python(handle source, uint32_t, cleanup_list*) {
+    return packtrain::bind::append_paths(source, value.names);
+  }
+};
+
+template <>
+struct type_caster<packtrain::bind::Sources> {
+  NB_TYPE_CASTER(packtrain::bind::Sources,
+                 const_name(PACKTRAIN_ANY_PATH " | collections.abc.Mapping[str, " PACKTRAIN_ANY_PATH "]"))
+  bool from_python(handle source, uint32_t, cleanup_list*) {
+    return packtrain::bind::append_sources(source, value.named);
+  }
+};
+
+template <>
+struct type_caster<packtrain::bind::Size> {
+  NB_TYPE_CASTER(packtrain::bind::Size, const_name("int | str"))
+  bool from_python(handle source, uint32_t, cleanup_list*) {
+    return packtrain::bind::read_size(source, value.bytes);
+  }
+};
+
+#undef PACKTRAIN_ANY_PATH
+
+}  // namespace nanobind::detail

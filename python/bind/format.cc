@@ -1,0 +1,73 @@
+// include/packtrain/format.h: existing containers become datasets in place.
+#include "packtrain/format.h"
+
+#include "arguments.h"
+#include "report.h"
+
+namespace packtrain::bind {
+
+namespace {
+
+struct IndexReport {
+  std::string folder;
+  uint64_t samples = 0, containers = 0, bytes = 0;
+  std::vector<Damage> damage;
+};
+
+Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
+  std::vector<std::string> containers;
+  for (const std::string& pattern : patterns) {
+    PACKTRAIN_ASSIGN(paths, expand_paths(posix_storage(), pattern));
+    containers.insert(containers.end(), paths.begin(), paths.end());
+  }
+  return make_index(posix_storage(), containers, options);
+}
+
+}  // namespace
+
+void bind_format(nb::module_& module) {
+  ReportClass<Damage>(module, "Damage", "A stretch of a container that could not be understood.")
+      .field("offset", &Damage::offset, "Where it begins.")
+      .field("bytes", &Damage::bytes, "How long it is.")
+      .field("what", &Damage::what, "What is wrong with it.");
+  ReportClass<IndexReport>(module, "IndexReport", "What index() made.")
+      .field("folder", &IndexReport::folder, "The dataset to open.")
+      .field("samples", &IndexReport::samples, "How many samples it has.")
+      .field("containers", &IndexReport::containers, "Of how many containers.")
+      .field("bytes", &IndexReport::bytes, "How large these are.")
+      .field("damage", &IndexReport::damage, "With recover: what could not be understood and was left out.");
+
+  module.def(
+      "index",
+      [](const Paths& containers, const std::optional<Path>& out, bool checksum, bool recover,
+         const ProgressCallback& progress) {
+        std::vector<Damage> damage;
+        const MakeIndexReport made = value_or_raise(call_long(progress, [&](const Progress& hook) {
+          MakeIndexOptions options;
+          options.out = out ? out->native() : "";
+          options.checksum = checksum;
+          options.index.recover = recover;
+          options.index.damage = &damage;
+          options.index.progress = hook;
+          return index_all(containers.names, options);
+        }));
+        return IndexReport{made.folder, made.samples, made.containers, made.bytes, std::move(damage)};
+      },
+      nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
+      nb::arg("recover") = false, nb::arg("progress") = nb::none(),
+      "Makes existing containers a dataset in place, without copying them.\n\n"
+      "`containers` is one path or several; globs and brace lists are expanded. `out` is the new folder, by\n"
+      "default NAME.packtrain beside the first container. With `checksum` all payload is read once, and a\n"
+      "check recorded for every field; with `recover` damage is passed over and reported.");
+
+  module.def(
+      "formats",
+      [] {
+        nb::typed<nb::dict, nb::str, nb::str> summaries;
+        for (const Format* format : formats()) summaries[to_text(format->name)] = to_text(format->summary);
+        return summaries;
+      },
+      "The name of every container format, and what it is.");
+}
+
+}  // namespace packtrain::bind

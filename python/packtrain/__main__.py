@@ -1,0 +1,24 @@
+"""`python -m packtrain` is the command `packtrain` that was installed with this package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+
+def command_path() -> str | None:
+    """The command inside the package; in a developer's build, the one on PATH."""
+    return shutil.which("packtrain", path=Path(__file__).with_name("bin")) or shutil.which("packtrain")
+
+
+def main() -> None:
+    command = command_path()
+    if command is None:
+        sys.exit("packtrain: the command was not found beside the package; install it again with pip")
+    os.execv(command, ["packtrain", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What is in a dataset, and what this machine offers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+
+@dataclass(frozen=True)
+class Info:
+    """What is in a dataset. No payload was read for it."""
+
+    path: str
+    id: str
+    """The hash of the manifest: equal for equal datasets."""
+    samples: int
+    bytes: int
+    """The size of all shards."""
+    shards: int
+    formats: list[str]
+    fields: list[str]
+    splits: dict[str, int]
+    """Every split and its number of samples."""
+    classes: dict[str, int]
+    """Every class and its number of samples; empty if labels are plain numbers or absent."""
+    labelled: int
+    """How many samples have a label."""
+    smallest_shard_samples: int
+    largest_shard_samples: int
+
+
+def info(dataset: str | os.PathLike[str] | _core.Dataset) -> Info:
+    """What is in a dataset: counts, fields, splits, classes, evenness of shards."""
+    data = dataset if isinstance(dataset, _core.Dataset) else _core.Dataset(dataset)
+    labels: Any = data.labels
+    known = labels[labels != _core.NO_LABEL]
+    names = data.classes
+    counts = np.bincount(known[(known >= 0) & (known < len(names))], minlength=len(names))
+    shards = data.shards
+    return Info(
+        path=data.path,
+        id=data.id,
+        samples=len(data),
+        bytes=sum(shard.bytes for shard in shards),
+        shards=len(shards),
+        formats=sorted({shard.format for shard in shards}),
+        fields=data.fields,
+        splits=data.splits,
+        classes={name: int(count) for name, count in zip(names, counts)},
+        labelled=len(known),
+        smallest_shard_samples=min((shard.samples for shard in shards), default=0),
+        largest_shard_samples=max((shard.samples for shard in shards), default=0),
+    )
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """What this machine offers to this process."""
+
+    version: str
+    granted: _core.Grant
+    place: _core.Place
+    io_uring_trouble: str
+    """Why io_uring is not used here; empty if it works."""
+    formats: dict[str, str]
+    """Every container format, and what it is."""
+    codecs: dict[str, bool]
+    """Every codec, and whether it is compiled in."""
+
+
+def doctor(path: str | os.PathLike[str] = ".") -> Doctor:
+    """What this machine offers: cores and memory granted, what `path` lies on, formats and codecs."""
+    return Doctor(
+        version=_core.version(),
+        granted=_core.granted(),
+        place=_core.place_of(path),
+        io_uring_trouble=_core.io_uring_trouble(),
+        formats=_core.formats(),
+        codecs=_core.codecs(),
+    )
