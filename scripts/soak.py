@@ -28,6 +28,7 @@ from soaking.sizes import sizes
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "bench" / "runs"
 SHOWN_FAULTS = 10
+MEMORY = Path("/dev/shm")
 
 PARTS: dict[str, Part] = {
     "kills": kills,
@@ -69,11 +70,12 @@ class Log:
 
 def soak(parts: list[str], setting: Setting, log: Log) -> None:
     for name in parts:
-        scratch = setting.scratch / name
+        scratch, memory = setting.scratch / name, setting.memory / name
         scratch.mkdir()
+        memory.mkdir()
         begun = time.monotonic()
         try:
-            for check in PARTS[name](replace(setting, scratch=scratch)):
+            for check in PARTS[name](replace(setting, scratch=scratch, memory=memory)):
                 log.note(check, time.monotonic() - begun)
                 begun = time.monotonic()
         except (
@@ -115,15 +117,19 @@ def main() -> int:
     seed = arguments.seed if arguments.seed is not None else int(time.time())
     parts = arguments.only or list(PARTS)
     out = arguments.out or (None if arguments.small else RUNS / f"{time.strftime('%Y-%m-%d')}-soak.txt")
+    memory = MEMORY if os.access(MEMORY, os.W_OK) else arguments.scratch
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
     file = out.open("w") if out else None
     log = Log(file)
     try:
-        with tempfile.TemporaryDirectory(prefix="soak-", dir=arguments.scratch) as scratch:
+        with (
+            tempfile.TemporaryDirectory(prefix="soak-", dir=arguments.scratch) as scratch,
+            tempfile.TemporaryDirectory(prefix="soak-", dir=memory) as quick,
+        ):
             log.say(f"{counts}")
             log.say(f"parts: {', '.join(parts)}; again with --seed {seed}")
-            soak(parts, Setting(command, Path(scratch), counts, random.Random(seed)), log)
+            soak(parts, Setting(command, Path(scratch), Path(quick), counts, random.Random(seed)), log)
         log.say(f"{log.passed} passed, {log.failed} failed, {log.skipped} skipped")
     finally:
         if file:

@@ -62,10 +62,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and with what a part works. `scratch` is the part's own and empty."""
+    """Where and with what a part works. `scratch` is the part's own and empty; `memory` likewise, where
+    writing is quick: on a tmpfs if there is one."""
 
     command: Command
     scratch: Path
+    memory: Path
     counts: Counts
     random: random.Random
 

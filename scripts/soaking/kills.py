@@ -20,6 +20,7 @@ from soaking.trees import differences, digest, make_tree, strays
 
 TASKS = 4
 SHARDS = 12
+SET_UP_SECONDS = 0.03
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Moments:
     over: int = 0  # too late: the run had ended
 
     def note(self, out: Path, ended: Ended) -> None:
-        if ended.code in (DONE,):
+        if ended.code == DONE:
             self.over += 1
         elif part_of(out).joinpath("plan").exists():
             self.writing += 1
@@ -68,9 +69,9 @@ class Trial:
     def start(self, *more: str) -> subprocess.Popen[str]:
         return self.setting.command.start(*pack_arguments(self.reference.source, self.out), *more)
 
-    def later(self, share: float = 1.0) -> float:
+    def later(self) -> float:
         """A moment of the run, in seconds from its start."""
-        return self.setting.random.uniform(0, self.reference.seconds * share)
+        return self.setting.random.uniform(0, self.reference.seconds)
 
     def expect_done(self, ended: Ended, what: str) -> None:
         if ended.code != DONE:
@@ -143,7 +144,7 @@ def kill_one_of_four(setting: Setting, reference: Reference, count: int) -> Chec
         trial = Trial(setting, reference, f"task-kill-{number}")
         tasks = [trial.start("--task", f"{task}/{TASKS}") for task in range(TASKS)]
         victim = setting.random.randrange(TASKS)
-        moments.note(trial.out, interrupt(tasks[victim], trial.later(2.0), signal.SIGKILL))
+        moments.note(trial.out, interrupt(tasks[victim], trial.later(), signal.SIGKILL))
         if not trial.out.exists():
             tasks[victim] = trial.start("--task", f"{victim}/{TASKS}")
         for task, process in enumerate(tasks):
@@ -164,7 +165,7 @@ def terminate_one(setting: Setting, reference: Reference, count: int) -> Check:
         trial = Trial(setting, reference, f"term-{number}")
         process = trial.start()
         # A process that has not yet set up its signals ends by them, as every process does.
-        ended = interrupt(process, 0.02 + trial.later(), signal.SIGTERM)
+        ended = interrupt(process, max(SET_UP_SECONDS, trial.later()), signal.SIGTERM)
         moments.note(trial.out, ended)
         if ended.code not in (DONE, STOPPED):
             trial.wrong.append(f"{trial.name}: exit {ended.code} instead of {STOPPED}: {ended.last_line}")

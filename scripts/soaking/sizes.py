@@ -85,7 +85,7 @@ def large_file(setting: Setting, size: int) -> Check:
     if verified.code != DONE:
         check.wrong.append(f"verify: {verified}")
     extracted = setting.scratch / "extracted"
-    back = setting.command.run("extract", out, "--to", extracted, "--quiet")
+    back = setting.command.run("extract", out, extracted, "--quiet")
     if back.code != DONE:
         check.wrong.append(f"extract: {back}")
     elif hash_of(extracted / "huge" / "one.bin") != hash_of(file):

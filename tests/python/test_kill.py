@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from soaking import kills
 from soaking.check import SMALL, Check, Setting
 from soaking.command import Command
 
+ROOT = Path(__file__).resolve().parents[2]
 KILLS = 50
 TERMINATIONS = 20
 
@@ -31,7 +31,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Setting, kills.Reference]:
-    setting = Setting(Command(COMMAND), tmp_path_factory.mktemp("kills"), SMALL, random.Random())
+    scratch = tmp_path_factory.mktemp("kills")
+    setting = Setting(Command(COMMAND), scratch, scratch, SMALL, random.Random())
     return setting, kills.make_reference(setting)
 
 
