@@ -308,7 +308,7 @@ Status Packer::write(const Plan& plan) {
   ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
   context.durable = options_.sync;
-  context.skip_bad = options_.skip_bad;
+  context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, plan.catalog.missing_count);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
   context.unit_samples = far ? kFarUnitSamples : kUnitSamples;
   // Small sets are cut finer, so that every thread has something to do.

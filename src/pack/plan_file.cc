@@ -83,6 +83,7 @@ std::string encode_plan(const Plan& plan) {
   json.append("streams", uint64_t{plan.stream_files.size()});
   json.append("container_prefixes", uint64_t{catalog.container_prefixes.size()});
   json.append("stream_prefixes", uint64_t{catalog.stream_prefixes.size()});
+  json.append("missing", uint64_t{catalog.missing.size()}).append("missing_count", catalog.missing_count);
   json.append("warnings", strings(catalog.warnings));
 
   NameTable table;
@@ -96,6 +97,7 @@ std::string encode_plan(const Plan& plan) {
   for (const PieceFile& file : plan.stream_files) table.add(file.path);
   for (const std::string& prefix : catalog.container_prefixes) table.add(prefix);
   for (const std::string& prefix : catalog.stream_prefixes) table.add(prefix);
+  for (const std::string& path : catalog.missing) table.add(path);
   for (const ShardPlan& shard : plan.shards) table.add(shard.name);
 
   NpzWriter writer;
@@ -219,10 +221,12 @@ Result<Plan> decode_plan(Bytes bytes) {
   const uint64_t piece_files = json["piece_files"].as_uint(), streams = json["streams"].as_uint();
   const uint64_t container_prefixes = json["container_prefixes"].as_uint();
   const uint64_t stream_prefixes = json["stream_prefixes"].as_uint();
+  const uint64_t missing = json["missing"].as_uint();
+  catalog.missing_count = json["missing_count"].as_uint();
   catalog.warnings = strings(json["warnings"]);
   PACKTRAIN_ASSIGN(table, read_table(columns.get<uint64_t>("table.end"), columns.text("table.bytes")));
   if (table.size() != splits + classes + 2 * roots + piece_files + streams + container_prefixes +
-                          stream_prefixes + shard_first.size() ||
+                          stream_prefixes + missing + shard_first.size() ||
       file_bytes.size() != piece_files + streams || file_mtime.size() != file_bytes.size()) {
     return damaged;
   }
@@ -242,6 +246,7 @@ Result<Plan> decode_plan(Bytes bytes) {
 
   for (uint64_t i = 0; i < container_prefixes; ++i) catalog.container_prefixes.push_back(*name++);
   for (uint64_t i = 0; i < stream_prefixes; ++i) catalog.stream_prefixes.push_back(*name++);
+  for (uint64_t i = 0; i < missing; ++i) catalog.missing.push_back(*name++);
 
   catalog.names = columns.text("names");
   catalog.texts = columns.text("texts");

@@ -160,6 +160,7 @@ Status publish(Storage& storage, const Plan& plan, const Format& format, const P
   IndexBuilder builder;
   Sidecars sidecars(request.sidecars);
   std::vector<BadSample> left_out;
+  for (const std::string& path : plan.catalog.missing) left_out.push_back({path, "is listed, but not there"});
   report.smallest_shard_samples = report.smallest_shard_bytes = UINT64_MAX;
   for (const ShardPlan& shard : plan.shards) {
     PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
