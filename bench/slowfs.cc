@@ -62,13 +62,14 @@ struct Knobs {
 };
 
 struct Counters {
-  std::atomic<uint64_t> metadata_calls = 0, opens = 0, reads = 0, bytes_read = 0, writes = 0,
+  std::atomic<uint64_t> metadata_calls = 0, listings = 0, opens = 0, reads = 0, bytes_read = 0, writes = 0,
                         bytes_written = 0;
 
   std::string text() const {
-    return "metadata_calls=" + std::to_string(metadata_calls) + "\nopens=" + std::to_string(opens) +
-           "\nreads=" + std::to_string(reads) + "\nbytes_read=" + std::to_string(bytes_read) +
-           "\nwrites=" + std::to_string(writes) + "\nbytes_written=" + std::to_string(bytes_written) + "\n";
+    return "metadata_calls=" + std::to_string(metadata_calls) + "\nlistings=" + std::to_string(listings) +
+           "\nopens=" + std::to_string(opens) + "\nreads=" + std::to_string(reads) +
+           "\nbytes_read=" + std::to_string(bytes_read) + "\nwrites=" + std::to_string(writes) +
+           "\nbytes_written=" + std::to_string(bytes_written) + "\n";
   }
 };
 
@@ -163,6 +164,7 @@ int on_readlink(const char* path, char* out, size_t size) {
 int on_readdir(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_file_info*,
                fuse_readdir_flags) {
   fs().metadata_call();
+  fs().counters.listings++;
   const int folder = openat(fs().source, below_source(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return -errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(folder), closedir);

@@ -42,6 +42,7 @@ class Knobs:
 @dataclass(frozen=True)
 class Counters:
     metadata_calls: int
+    listings: int  # of folders; metadata calls too
     opens: int
     reads: int
     bytes_read: int

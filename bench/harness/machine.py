@@ -39,7 +39,7 @@ def machine_facts(root: Path, data: Path, packtrain: Path) -> dict[str, str]:
         "cores granted": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
         "memory": f"{memory_kb / 1e6:.0f} GB",
         "kernel": platform.release(),
-        "filesystem of the data": first_line("stat", "-f", "-c", "%T", data),
+        "filesystem of the data": first_line("findmnt", "-n", "-o", "FSTYPE", "-T", data),
         "load before the run": f"{os.getloadavg()[0]:.2f}",
         "packtrain": first_line(packtrain, "--version"),
         "commit": first_line("git", "-C", root, "describe", "--always", "--dirty"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import threading
@@ -138,4 +139,4 @@ def take_turns(
 
 def in_words(contender: Contender) -> str:
     settings = [f"{name}={value}" for name, value in contender.environment.items()]
-    return " ".join([*settings, *map(str, contender.command)])
+    return " ".join([*settings, shlex.join(map(str, contender.command))])

@@ -17,10 +17,14 @@ def clear(path: Path) -> None:
     os.sync()
 
 
+def file_name(name: str) -> str:
+    return name.replace(",", "").replace(" ", "-")
+
+
 def pack(
     bench: Bench, name: str, tree: Path, backend: str, *options: str, out: Path | None = None
 ) -> Contender:
-    target = out or bench.workloads.scratch(name.replace(" ", "-").replace(",", ""))
+    target = out or bench.workloads.scratch(file_name(name))
     return Contender(
         name,
         [bench.packtrain, "pack", tree, target, "--quiet", *options],
@@ -31,7 +35,7 @@ def pack(
 
 
 def tar(bench: Bench, name: str, tree: Path, *, sync: bool) -> Contender:
-    target = bench.workloads.scratch(name.replace(" ", "-") + ".tar")
+    target = bench.workloads.scratch(file_name(name) + ".tar")
     script = 'tar cf "$1" -C "$0" . && sync "$1"' if sync else 'tar cf "$1" -C "$0" .'
     return Contender(
         name, ["sh", "-c", script, tree, target], before=lambda: clear(target), after=lambda: remove(target)

@@ -22,20 +22,17 @@ class Workloads:
     scale: float = 1.0
     described: dict[str, str] = field(default_factory=dict)
 
-    def count(self, name: str, share: float = 1.0) -> int:
-        return max(CLASSES, int(COUNTS[name] * self.scale * share))
-
-    def tree(self, name: str, share: float = 1.0) -> Path:
+    def tree(self, name: str, samples: int | None = None, classes: int = CLASSES) -> Path:
         """A class tree, its pages in memory."""
-        count = self.count(name, share)
+        count = max(classes, int((samples or COUNTS[name]) * self.scale))
         folder = self.data / f"{name}-{count}"
         if not folder.exists():
             self._make(
-                folder, "synth", "--kind", KINDS[name], "--samples", str(count), "--classes", str(CLASSES)
+                folder, "synth", "--kind", KINDS[name], "--samples", str(count), "--classes", str(classes)
             )
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         mean = sum(sizes) / len(sizes)
-        self.described[name] = f"{count:,} {name} of {mean / 1e3:.3g} kB, {CLASSES} classes (packtrain synth)"
+        self.described[name] = f"{count:,} {name} of {mean / 1e3:.3g} kB, {classes} classes (packtrain synth)"
         warm(folder)
         return folder
 
