@@ -7,13 +7,13 @@ namespace packtrain::bind {
 bool append_paths(nb::handle given, std::vector<std::string>& names) {
   Path path;
   if (nb::try_cast(given, path)) {
-    names.push_back(path.native());
+    names.push_back(path.name);
     return true;
   }
   if (!PySequence_Check(given.ptr()) || PyBytes_Check(given.ptr())) return false;
   for (nb::handle each : given) {
     if (!nb::try_cast(each, path)) return false;
-    names.push_back(path.native());
+    names.push_back(path.name);
   }
   return true;
 }
@@ -32,6 +32,25 @@ bool append_sources(nb::handle given, std::vector<std::pair<std::string, std::st
     if (!append_paths(paths, names)) return false;
     for (std::string& name : names) named.emplace_back(to_bytes(split), std::move(name));
   }
+  return true;
+}
+
+bool append_positions(nb::handle given, std::vector<int64_t>& numbers) {
+  const nb::object iterator = nb::steal(PyObject_GetIter(given.ptr()));
+  if (!iterator.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  while (PyObject* item = PyIter_Next(iterator.ptr())) {
+    const nb::object number = nb::steal(PyNumber_Index(nb::steal(item).ptr()));
+    if (!number.is_valid()) {
+      PyErr_Clear();
+      return false;
+    }
+    numbers.push_back(PyLong_AsLongLong(number.ptr()));
+    if (PyErr_Occurred()) throw nb::python_error();
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
   return true;
 }
 

@@ -15,6 +15,9 @@ struct Paths {  // one path, or a sequence of them
 struct Sources {  // paths, or a mapping of a split's name to its path or paths
   std::vector<std::pair<std::string, std::string>> named;
 };
+struct Positions {  // any iterable of whole numbers: a list, a range, a NumPy array
+  std::vector<int64_t> numbers;
+};
 struct Size {  // a number of bytes, or words such as "512M"
   uint64_t bytes = 0;
 };
@@ -22,13 +25,14 @@ struct Size {  // a number of bytes, or words such as "512M"
 // Appends what `given` names; false if it is neither a path nor a sequence of paths.
 bool append_paths(nb::handle given, std::vector<std::string>& names);
 bool append_sources(nb::handle given, std::vector<std::pair<std::string, std::string>>& named);
+bool append_positions(nb::handle given, std::vector<int64_t>& numbers);
 bool read_size(nb::handle given, uint64_t& bytes);  // raises InvalidError for words that are no size
 
 }  // namespace packtrain::bind
 
 namespace nanobind::detail {
 
-#define PACKTRAIN_ANY_PATH "str | os.PathLike | collections.abc.Sequence[str | os.PathLike]"
+#define PACKTRAIN_ANY_PATH "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]"
 
 template <>
 struct type_caster<packtrain::bind::Paths> {
@@ -44,6 +48,14 @@ struct type_caster<packtrain::bind::Sources> {
                  const_name(PACKTRAIN_ANY_PATH " | collections.abc.Mapping[str, " PACKTRAIN_ANY_PATH "]"))
   bool from_python(handle source, uint32_t, cleanup_list*) {
     return packtrain::bind::append_sources(source, value.named);
+  }
+};
+
+template <>
+struct type_caster<packtrain::bind::Positions> {
+  NB_TYPE_CASTER(packtrain::bind::Positions, const_name("collections.abc.Iterable[int]"))
+  bool from_python(handle source, uint32_t, cleanup_list*) {
+    return packtrain::bind::append_positions(source, value.numbers);
   }
 };
 

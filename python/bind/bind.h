@@ -3,7 +3,6 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -19,7 +18,11 @@
 namespace packtrain::bind {
 
 namespace nb = nanobind;
-using Path = std::filesystem::path;  // takes str and os.PathLike
+
+// An argument that is a path: str or os.PathLike.
+struct Path {
+  std::string name;  // as bytes, the way the filesystem has it
+};
 
 // One function per binding file; module.cc calls them.
 void bind_codec(nb::module_& module);
@@ -72,3 +75,18 @@ auto call_long(const ProgressCallback& callback, Work&& work) {
 }
 
 }  // namespace packtrain::bind
+
+template <>
+struct nanobind::detail::type_caster<packtrain::bind::Path> {
+  NB_TYPE_CASTER(packtrain::bind::Path, const_name("str | os.PathLike[str]"))
+  bool from_python(handle source, uint32_t, cleanup_list*) noexcept {
+    PyObject* bytes = nullptr;
+    if (PyUnicode_FSConverter(source.ptr(), &bytes) == 0) {
+      PyErr_Clear();
+      return false;
+    }
+    value.name.assign(PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes)));
+    Py_DECREF(bytes);
+    return true;
+  }
+};

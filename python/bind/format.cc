@@ -44,7 +44,7 @@ void bind_format(nb::module_& module) {
         std::vector<Damage> damage;
         const MakeIndexReport made = value_or_raise(call_long(progress, [&](const Progress& hook) {
           MakeIndexOptions options;
-          options.out = out ? out->native() : "";
+          options.out = out ? out->name : "";
           options.checksum = checksum;
           options.index.recover = recover;
           options.index.damage = &damage;

@@ -6,6 +6,10 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "arguments.h"
 #include "packtrain/format.h"
 #include "report.h"
 #include "samples.h"
@@ -42,7 +46,7 @@ std::string absolute(std::string_view pattern) {
 std::shared_ptr<Samples> open(const Path& path, std::optional<std::string> split, bool cache,
                               const ProgressCallback& progress, bool tell) {
   std::string note;
-  const std::string where = absolute(path.native());
+  const std::string where = absolute(path.name);
   auto dataset = value_or_raise(call_long(progress, [&](const Progress& hook) {
     return open_dataset(posix_storage(), where, {.cache = cache, .progress = hook, .note = &note});
   }));
@@ -100,13 +104,13 @@ void bind_keys(nb::module_& module) {
           nb::arg("position"))
       .def(
           "__getitem__",
-          [](const Keys& self, const nb::slice& slice) {
+          [](const Keys& self, const nb::slice& part) {
             nb::typed<nb::list, nb::str> keys;
-            for (const uint64_t sample : samples_in(*self.samples, slice))
+            for (const uint64_t sample : samples_in(*self.samples, part))
               keys.append(self.samples->key(sample));
             return keys;
           },
-          nb::arg("slice"))
+          nb::arg("part"))
       .def("__iter__", &iterator_over, nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def(
           "__contains__", [](const Keys& self, const nb::str& key) { return self.samples->has_key(key); },
@@ -192,7 +196,9 @@ void bind_facts(nb::class_<Samples>& dataset) {
 void bind_pickling(nb::class_<Samples>& dataset) {
   dataset
       .def("__getstate__",
-           [](const Samples& self) { return State(self.path(), self.split(), self.dataset().manifest().id); })
+           [](const Samples& self) -> std::tuple<nb::str, std::optional<std::string>, nb::str> {
+             return {to_text(self.path()), self.split(), to_text(self.dataset().manifest().id)};
+           })
       .def("__setstate__", [](nb::pointer_and_handle<Samples> self, const State& state) {
         const auto& [path, split, id] = state;
         auto samples = open(path, split, true, std::nullopt, false);
@@ -252,14 +258,14 @@ void bind_index(nb::module_& module) {
           nb::arg("key"))
       .def(
           "__getitem__",
-          [](const Samples& self, const nb::slice& slice) {
-            return to_list(self.read(samples_in(self, slice), nb::none(), true));
+          [](const Samples& self, const nb::slice& part) {
+            return to_list(self.read(samples_in(self, part), nb::none(), true));
           },
-          nb::arg("slice"))
+          nb::arg("part"))
       .def(
           "__getitems__",
-          [](const Samples& self, const std::vector<int64_t>& positions) {
-            return to_list(self.read(samples_at(self, positions), nb::none(), true));
+          [](const Samples& self, const Positions& positions) {
+            return to_list(self.read(samples_at(self, positions.numbers), nb::none(), true));
           },
           nb::arg("positions"), "As read(positions); torch's DataLoader fetches a whole batch by it.")
       .def("__iter__", &iterator_over,
@@ -269,10 +275,10 @@ void bind_index(nb::module_& module) {
           nb::arg("key"))
       .def(
           "read",
-          [](const Samples& self, const std::vector<int64_t>& positions,
+          [](const Samples& self, const Positions& positions,
              const std::optional<nb::typed<nb::sequence, nb::str>>& fields, bool check) {
-            return to_list(
-                self.read(samples_at(self, positions), fields ? nb::handle(*fields) : nb::none(), check));
+            return to_list(self.read(samples_at(self, positions.numbers),
+                                     fields ? nb::handle(*fields) : nb::none(), check));
           },
           nb::arg("positions"), nb::arg("fields") = nb::none(), nb::kw_only(), nb::arg("check") = true,
           "Many samples at once, with many reads in flight, in the order of `positions`.\n\n"

@@ -33,7 +33,7 @@ Enum choose(std::string_view argument, const std::string& given, const std::arra
   raise(Status(Code::invalid, std::string(argument) + " is '" + given + "', but must be one of: " + names));
 }
 
-std::string native(const std::optional<Path>& path) { return path ? path->native() : std::string(); }
+std::string native(const std::optional<Path>& path) { return path ? path->name : std::string(); }
 
 void bind_pack_report(nb::module_& module) {
   ReportClass<BadSample>(module, "BadSample", "A file that could not be packed.")
@@ -57,6 +57,7 @@ void bind_pack_report(nb::module_& module) {
       .field("temporary_skipped", &PackReport::temporary_skipped, "Temporary files that were left out.")
       .field("other_skipped", &PackReport::other_skipped, "Devices, sockets and the like, left out.")
       .field("bad", &PackReport::bad, "What could not be read: left out (skip_bad), or why it failed.")
+      .field("warnings", &PackReport::warnings, "What was found odd in the source, a sentence each.")
       .field("fields", &PackReport::fields, "The names of all fields.")
       .field("splits", &PackReport::splits, "The names of all splits.")
       .field("classes", &PackReport::classes, "How many classes there are.")
@@ -82,7 +83,7 @@ void bind_pack_function(nb::module_& module) {
          const ProgressCallback& progress) {
         PackOptions options;
         options.sources = std::move(sources.named);
-        options.out = out.native();
+        options.out = out.name;
         options.root = native(root);
         options.format = std::move(format);
         options.shards = shards;
@@ -166,7 +167,7 @@ void bind_verify(nb::module_& module) {
           options.jobs = jobs;
           options.max_findings = max_findings;
           options.progress = hook;
-          return verify(posix_storage(), dataset.native(), options);
+          return verify(posix_storage(), dataset.name, options);
         }));
       },
       nb::arg("dataset"), nb::kw_only(), nb::arg("recover") = false, nb::arg("max_findings") = 1000,
@@ -191,7 +192,7 @@ void bind_extract(nb::module_& module) {
          const ProgressCallback& progress) {
         return value_or_raise(call_long(progress, [&](const Progress& hook) {
           ExtractOptions options;
-          options.to = to.native();
+          options.to = to.name;
           options.split = split.value_or("");
           options.class_name = class_name.value_or("");
           options.keys = std::move(keys);
@@ -200,7 +201,7 @@ void bind_extract(nb::module_& module) {
           options.dry_run = dry_run;
           options.jobs = jobs;
           options.progress = hook;
-          return extract(posix_storage(), dataset.native(), options);
+          return extract(posix_storage(), dataset.name, options);
         }));
       },
       nb::arg("dataset"), nb::arg("to"), nb::kw_only(), nb::arg("split") = nb::none(),
@@ -224,7 +225,7 @@ void bind_synth(nb::module_& module) {
          bool splits, uint32_t jobs, bool dry_run, const ProgressCallback& progress) {
         SynthOptions options;
         options.kind = choose("kind", kind, kKinds);
-        options.out = out.native();
+        options.out = out.name;
         options.samples = samples;
         options.classes = classes;
         options.seed = seed;
@@ -252,10 +253,10 @@ void bind_show(nb::module_& module) {
       [](const Path& dataset, const Path& out, uint32_t samples, uint64_t seed,
          const std::optional<std::string>& split, const ProgressCallback& progress) {
         check(call_long(progress, [&](const Progress& hook) -> Status {
-          PACKTRAIN_ASSIGN(opened, open_dataset(posix_storage(), dataset.native(), {.progress = hook}));
+          PACKTRAIN_ASSIGN(opened, open_dataset(posix_storage(), dataset.name, {.progress = hook}));
           PACKTRAIN_ASSIGN(
               page, show_page(*opened, {.samples = samples, .seed = seed, .split = split.value_or("")}));
-          return write_whole(posix_storage(), out.native(), as_bytes(page), {.replace = true});
+          return write_whole(posix_storage(), out.name, as_bytes(page), {.replace = true});
         }));
       },
       nb::arg("dataset"), nb::arg("out"), nb::kw_only(), nb::arg("samples") = 64, nb::arg("seed") = 0,

@@ -29,7 +29,7 @@ void bind_place(nb::module_& module) {
       [](const Path& path) {
         return value_or_raise([&] {
           const nb::gil_scoped_release nogil;
-          return place_of(path.native());
+          return place_of(path.name);
         }());
       },
       nb::arg("path"), "What the nearest existing folder at or above `path` lies on.");

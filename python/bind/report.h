@@ -21,19 +21,19 @@ nb::object to_python(const Value& value) {
 inline nb::str repr_of(nb::handle self) {
   const nb::handle type = self.type();
   nb::list parts;
-  for (nb::handle name : type.attr("__match_args__"))
+  for (nb::handle name : type.attr("_fields"))
     parts.append(nb::str("{}={!r}").format(name, nb::getattr(self, nb::borrow<nb::str>(name))));
   return nb::str("{}({})").format(type.attr("__name__"), nb::str(", ").attr("join")(parts));
 }
 
-// The class of T with one attribute per call of field(); `__match_args__` names them in order.
+// The class of T with one attribute per call of field(); `_fields` names them in order.
 template <class T>
 class ReportClass {
  public:
   ReportClass(nb::module_& module, const char* name, const char* doc) : class_(module, name, doc) {
     class_.def("__repr__", [](nb::handle_t<T> self) { return repr_of(self); });
   }
-  ~ReportClass() { class_.attr("__match_args__") = nb::tuple(names_); }
+  ~ReportClass() { class_.attr("_fields") = nb::tuple(names_); }
   ReportClass(const ReportClass&) = delete;
   ReportClass& operator=(const ReportClass&) = delete;
 

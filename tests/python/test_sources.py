@@ -1,0 +1,322 @@
+"""Every kind of source: packed, read back by position, and extracted again to the same names and bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import packtrain as pt
+import pytest
+from helpers import read_tree, small_tree, write_tree
+
+LABELS = {name: "abc".index(name[0]) for name in small_tree() if name.endswith(".jpg")}
+
+
+def pack(source: Any, tmp_path: Path, **options: Any) -> pt.Dataset:
+    pt.pack(source, tmp_path / "out", sync=False, **options)
+    assert pt.verify(tmp_path / "out").ok
+    return pt.Dataset(tmp_path / "out")
+
+
+def extracted(tmp_path: Path) -> dict[str, bytes]:
+    pt.extract(tmp_path / "out", tmp_path / "back")
+    return read_tree(tmp_path / "back")
+
+
+def labels_by_name(data: pt.Dataset) -> dict[str, int]:
+    return {data.source(i, "jpg"): data[i]["cls"] for i in range(len(data))}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "tree", small_tree())
+
+
+def test_class_tree(tree: Path, tmp_path: Path) -> None:
+    data = pack(tree, tmp_path)
+    assert data.classes == ["ant", "bee", "cat"]
+    assert labels_by_name(data) == LABELS
+    assert extracted(tmp_path) == small_tree()
+
+
+def test_classes_numbered_by_a_file(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("cat\nowl\nbee\nant\n")
+    data = pack(tree, tmp_path, classes=tmp_path / "classes.txt")
+    assert data.classes == ["cat", "owl", "bee", "ant"]
+    assert labels_by_name(data) == {name: {"a": 3, "b": 2, "c": 0}[name[0]] for name in LABELS}
+
+
+def test_split_tree(tmp_path: Path) -> None:
+    files = {
+        f"{split}/{name}": content for split in ("train", "val") for name, content in small_tree().items()
+    }
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path)
+    assert data.splits == {"train": 12, "val": 12}
+    assert data.classes == ["ant", "bee", "cat"]
+    assert all(data.source(i, "jpg").startswith("train/") for i in range(12))
+    assert extracted(tmp_path) == files
+
+
+def test_flat_folder(tmp_path: Path) -> None:
+    files = {Path(name).name: content for name, content in small_tree().items()}
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path)
+    assert data.classes == []
+    assert set(data.labels.tolist()) == {pt.NO_LABEL}
+    assert "cls" not in data.fields
+    assert extracted(tmp_path) == files
+
+
+def test_several_sources_are_several_splits(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_tree(tmp_path / name, small_tree())
+    data = pack({"train": tmp_path / "a", "val": tmp_path / "b"}, tmp_path)
+    assert data.splits == {"train": 12, "val": 12}
+    assert extracted(tmp_path) == {f"{s}/{n}": c for s in ("train", "val") for n, c in small_tree().items()}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickled_list(tree: Path, tmp_path: Path, protocol: int) -> None:
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps(LABELS, protocol=protocol))
+    data = pack(tmp_path / "list.pkl", tmp_path, root=tree)
+    assert labels_by_name(data) == LABELS
+    assert extracted(tmp_path) == {name: small_tree()[name] for name in LABELS}
+
+
+@pytest.mark.parametrize(
+    "shape", [list(LABELS.items()), [list(pair) for pair in LABELS.items()], list(LABELS)]
+)
+def test_pickled_shapes(tree: Path, tmp_path: Path, shape: Any) -> None:
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps(shape))
+    data = pack(tmp_path / "list.pkl", tmp_path, root=tree)
+    assert sorted(data.source(i, "jpg") for i in range(len(data))) == sorted(LABELS)
+
+
+class Hostile:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("pickle-was-executed"),)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_hostile_pickle_is_refused_and_executes_nothing(
+    tree: Path, tmp_path: Path, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps({"ant/000.jpg": Hostile()}, protocol=protocol))
+    with pytest.raises(pt.Error, match=r"list\.pkl"):
+        pt.pack(tmp_path / "list.pkl", tmp_path / "out", root=tree)
+    assert not (tmp_path / "pickle-was-executed").exists()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("cut", range(0, 200, 7))
+def test_a_corrupt_pickle_is_an_error(tree: Path, tmp_path: Path, cut: int) -> None:
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps(LABELS)[:cut])
+    with pytest.raises(pt.Error, match=r"list\.pkl"):
+        pt.pack(tmp_path / "list.pkl", tmp_path / "out", root=tree)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "jsonl"])
+def test_list_with_further_columns(tree: Path, tmp_path: Path, suffix: str) -> None:
+    rows = [
+        {"image": name, "kind": label, "who": f'x, "{number}"\n'}
+        for number, (name, label) in enumerate(LABELS.items())
+    ]
+    listing = tmp_path / f"list.{suffix}"
+    if suffix == "json":
+        listing.write_text(json.dumps(rows))
+    elif suffix == "jsonl":
+        listing.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), dialect="excel-tab" if suffix == "tsv" else "excel")
+        writer.writeheader()
+        writer.writerows(rows)
+        listing.write_bytes(text.getvalue().encode())
+    data = pack(listing, tmp_path, root=tree, path_column="image", label_column="kind", order="source")
+    assert labels_by_name(data) == LABELS
+    assert [json.loads(sample["json"])["who"] for sample in data] == [row["who"] for row in rows]
+    back = extracted(tmp_path)
+    assert {name: back[name] for name in LABELS} == {name: small_tree()[name] for name in LABELS}
+
+
+def test_list_of_names_as_labels(tree: Path, tmp_path: Path) -> None:
+    rows = "".join(f"{name},{Path(name).parent}\n" for name in LABELS)
+    (tmp_path / "list.csv").write_text("path,label\n" + rows)
+    data = pack(tmp_path / "list.csv", tmp_path, root=tree)
+    assert data.classes == ["ant", "bee", "cat"]
+    assert labels_by_name(data) == LABELS
+
+
+CAPTIONS = {
+    "1000.jpg": ["Two dogs run .", "A dog, and another | dog", "Dogs"],
+    "2000.jpg": ["A child .", "Ein Kind läuft"],
+}
+
+
+def caption_list(tmp_path: Path, form: str) -> Path:
+    images = write_tree(tmp_path / "images", {name: name.encode() * 9 for name in CAPTIONS})
+    rows = [(name, number, text) for name, texts in CAPTIONS.items() for number, text in enumerate(texts)]
+    if form == "flickr csv":
+        listing = images / "results.csv"
+        lines = ["image_name| comment_number| comment", *(f"{n}| {i}| {text}" for n, i, text in rows)]
+        listing.write_text("\n".join(lines) + "\n")
+    elif form == "flickr token":
+        listing = images / "results.token"
+        listing.write_text("".join(f"{n}#{i}\t{text}\n" for n, i, text in rows))
+    else:
+        listing = images / "captions.json"
+        listing.write_text(
+            json.dumps(
+                {
+                    "images": [{"id": int(n[:4]), "file_name": n, "height": 4, "width": 3} for n in CAPTIONS],
+                    "annotations": [
+                        {"id": k, "image_id": int(n[:4]), "caption": text}
+                        for k, (n, _, text) in enumerate(rows)
+                    ],
+                }
+            )
+        )
+    return listing
+
+
+@pytest.mark.parametrize("form", ["flickr csv", "flickr token", "coco"])
+def test_captions_are_one_sample_per_image(tmp_path: Path, form: str) -> None:
+    data = pack(caption_list(tmp_path, form), tmp_path, order="source")
+    assert len(data) == 2
+    for position, (name, texts) in enumerate(CAPTIONS.items()):
+        sample = data[position]
+        assert sample["jpg"] == name.encode() * 9
+        assert sample["txt"].decode().split("\n") == texts
+        assert json.loads(sample["json"])["captions"] == texts
+    back = extracted(tmp_path)
+    assert {name: back[name] for name in CAPTIONS} == {name: name.encode() * 9 for name in CAPTIONS}
+
+
+@pytest.mark.parametrize("kind", ["zip", "zip stored", "tar", "tar.gz", "tar.zst"])
+def test_archive_of_a_tree(tree: Path, tmp_path: Path, kind: str) -> None:
+    if kind.startswith("zip"):
+        archive = tmp_path / "tree.zip"
+        method = zipfile.ZIP_STORED if kind == "zip stored" else zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(archive, "w", method) as file:
+            for name, content in small_tree().items():
+                file.writestr(name, content)
+    else:
+        archive = tmp_path / f"tree.{kind}"
+        plain = tmp_path / "plain.tar"
+        subprocess.run(["tar", "--sort=name", "-C", tree, "-cf", plain, "ant", "bee", "cat"], check=True)
+        if kind == "tar":
+            plain.rename(archive)
+        elif kind == "tar.gz":
+            with tarfile.open(archive, "w:gz") as file:
+                file.add(tree, arcname=".")
+        else:
+            subprocess.run(["zstd", "-q", plain, "-o", archive], check=True)
+    if kind == "tar.zst" and not pt.doctor().codecs["zstd"]:
+        pytest.skip("zstd is not compiled in")
+    data = pack(archive, tmp_path)
+    assert data.classes == ["ant", "bee", "cat"]
+    assert labels_by_name(data) == LABELS
+    assert extracted(tmp_path) == small_tree()
+
+
+def test_webdataset_shards_are_packed_again(packed: Path, tmp_path: Path) -> None:
+    data = pack(str(packed / "train-*.tar"), tmp_path, shards=2, seed=9)
+    before = pt.Dataset(packed, split="train")
+    assert sorted(sample["jpg"] for sample in data) == sorted(sample["jpg"] for sample in before)
+    assert [s["__key__"] for s in data] != [s["__key__"] for s in before]
+    assert {s["jpg"]: s["cls"] for s in data} == {s["jpg"]: s["cls"] for s in before}
+
+
+def test_a_dataset_is_converted_and_keeps_its_names(photos: Path, packed: Path, tmp_path: Path) -> None:
+    data = pack(packed, tmp_path, format="zip")
+    assert data.splits == {"train": 36, "val": 4}
+    assert {shard.format for shard in data.shards} == {"zip"}
+    assert extracted(tmp_path) == read_tree(photos)
+
+
+ODD_NAMES = {
+    "a class/with space.jpg": b"1",
+    "a class/new\nline.jpg": b"2",
+    "a class/not-utf8-\udcff\udcfe.jpg": b"3",
+    "a class/" + "long" * 60 + ".jpg": b"4",
+    "a class/dots.in.the.stem.jpg": b"5",
+    "a class/UPPER.JPG": b"6",
+    "a class/upper.jpg": b"7",
+    "a class/same?.jpg": b"8",
+    "a class/same*.jpg": b"9",
+    "ünï/ä.JPeG": b"10",
+    "ünï/no extension": b"11",
+    "ünï/empty.jpg": b"",
+    "deep/er/and/deeper/x.jpg": b"12",
+    "two/x.seg.png": b"13",
+    "two/x.jpg": b"14",
+    "quote\"'\\/\t.jpg": b"15",
+}
+
+
+def test_odd_names_come_back_as_they_were(tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", ODD_NAMES)
+    data = pack(tmp_path / "tree", tmp_path)
+    for key in data.keys:
+        assert key.isascii()
+        assert key.replace("/", "").replace("_", "").replace("-", "").isalnum()
+        assert len(key) < 100
+    assert extracted(tmp_path) == ODD_NAMES
+
+
+def test_hidden_and_temporary_files_are_left_out_and_counted(tmp_path: Path) -> None:
+    kept = {"a/1.jpg": b"1", "b/2.jpg": b"2"}
+    left = {
+        "a/.hidden.jpg": b"x",
+        ".git/config": b"x",
+        "a/3.jpg~": b"x",
+        "b/.DS_Store": b"x",
+        "b/4.tmp": b"x",
+    }
+    write_tree(tmp_path / "tree", {**kept, **left})
+    report = pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
+    assert report.samples == 2
+    assert report.hidden_skipped >= 3
+    assert report.temporary_skipped == 2
+    assert extracted(tmp_path) == kept
+
+
+def test_symlink_loops_are_survived(tree: Path, tmp_path: Path) -> None:
+    (tree / "ant" / "up").symlink_to(tree)
+    (tree / "bee" / "self").symlink_to("self")
+    assert len(pack(tree, tmp_path)) >= 12
+
+
+def test_bad_files_may_be_left_out(tree: Path, tmp_path: Path) -> None:
+    names = [*LABELS, "ant/gone.jpg"]
+    (tmp_path / "list.csv").write_text("path,label\n" + "".join(f"{name},1\n" for name in names))
+    with pytest.raises(pt.CorruptError):
+        pt.pack(tmp_path / "list.csv", tmp_path / "out", root=tree, sync=False)
+    report = pt.pack(tmp_path / "list.csv", tmp_path / "out", root=tree, sync=False, skip_bad=1)
+    assert (report.samples, [Path(bad.path).name for bad in report.bad]) == (12, ["gone.jpg"])
+
+
+def test_any_field_is_kept_as_it_is(tmp_path: Path) -> None:
+    files = {
+        "k/a.wav": b"RIFF....",
+        "k/a.txt": b"a text",
+        "k/a.npy": b"\x93NUMPY",
+        "k/a.json": b"{}",
+        "k/a.seg.png": b"\x89PNG",
+        "k/b.wav": b"",
+    }
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path, order="source")
+    assert len(data) == 2
+    assert set(data[0]) == {"__key__", "cls", "wav", "txt", "npy", "json", "seg.png"}
+    assert data[1]["wav"] == b""
+    assert extracted(tmp_path) == files
