@@ -159,7 +159,7 @@ Status ShardsCheck::close(Shard& shard) {
   const ShardSpec& spec = facts_.manifest.shards[shard.number];
   PACKTRAIN_ASSIGN(sound, shard.check->finish());
   // Where bytes are known to be damaged, a fresh look would only find the same damage again.
-  if (sound && facts_.compare_structure && facts_.dataset != nullptr) {
+  if (sound && facts_.compare_structure && facts_.dataset != nullptr && !shard.check->structure_proved()) {
     const uint64_t before = findings_.count();
     PACKTRAIN_TRY(check_structure(storage_, *facts_.dataset, shard.number, shard.check->path(),
                                   shard.check->samples(), facts_.names_sound, findings_));

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <charconv>
 
 #include "base/hash.h"
 #include "base/words.h"
 #include "pack/sequential_reader.h"
-#include "packtrain/format.h"
 
 namespace packtrain {
 namespace {
 
 // Below this a second look at bytes that are in the first-level cache is cheaper than joining two checks.
 constexpr size_t kJoinBytes = 8 << 10;
+constexpr size_t kLongestName = 100;  // that packtrain gives a member; a longer one is another's, or damage
 
 void add_range(std::vector<RowRange>& ranges, uint64_t sample) {
   if (!ranges.empty() && ranges.back().second == sample + 1) return;
@@ -49,6 +49,60 @@ struct ShardCheck::OpenField {
   FieldLocation at;
   uint64_t left = 0;   // bytes still to come
   uint32_t check = 0;  // of those that came
+};
+
+// Follows one thread's pass and compares what lies between the fields, and labels, with what the format would
+// write. It takes its bytes from the pass; only at the border of a range does it read again.
+class ShardCheck::GapWatch {
+ public:
+  GapWatch(ShardCheck& check, uint64_t begin) : check_(check), by_read_(begin > 0) {
+    if (check.dataset_ != nullptr) label_field_ = check.dataset_->manifest().field_id("cls");
+  }
+  bool active() const { return check_.structure_proved(); }
+
+  void take(Bytes part) {
+    constexpr size_t kLargest = 64 << 10;  // heads are far smaller; what is larger is not of this layout
+    if (by_read_ || !active()) return;
+    if (bytes_.size() + part.size() > kLargest) return fail();
+    bytes_.insert(bytes_.end(), part.begin(), part.end());
+  }
+  // The gap is over: a field, or the end of the container, begins.
+  Status end_gap(const Extent* before, const Extent* after) {
+    if (active()) {
+      if (by_read_) {
+        const auto [begin, end] = check_.gap(before, after);
+        if (begin > end || end - begin > kLargestRead) return fail(), Status();
+        bytes_.resize(end - begin);
+        PACKTRAIN_TRY(check_.storage_.read(*check_.file_, begin, bytes_));
+      }
+      uint64_t padding;
+      if (!check_.expect_gap(before, after, expected_, padding) || expected_ != bytes_) fail();
+    }
+    by_read_ = false;
+    bytes_.clear();
+    return {};
+  }
+  void take_field(const Extent& extent, Bytes part) {
+    if (extent.field == label_field_ && active()) label_.append(as_text(part));
+  }
+  void end_field(const Extent& extent) {
+    if (extent.field != label_field_ || !active()) return;
+    int64_t label = 0;
+    const char* const end = label_.data() + label_.size();
+    const auto [stop, error] = std::from_chars(label_.data(), end, label);
+    if (error != std::errc() || stop != end || label != check_.dataset_->label(extent.sample)) fail();
+    label_.clear();
+  }
+
+ private:
+  static constexpr uint64_t kLargestRead = 1 << 20;
+  void fail() { check_.as_laid_out_.store(false, std::memory_order_relaxed); }
+
+  ShardCheck& check_;
+  bool by_read_;  // the gap began before the pass did
+  uint32_t label_field_ = UINT32_MAX;
+  std::vector<std::byte> bytes_, expected_;
+  std::string label_;
 };
 
 std::string ShardCheck::key_of(uint64_t sample) const {
@@ -96,7 +150,11 @@ Result<bool> ShardCheck::open() {
   }
   block_checks_.assign(blocks(), 0);
   has_checks_ = !spec_.hash.empty();
-  if (dataset_ != nullptr) collect_extents();
+  if (dataset_ == nullptr) return true;
+  collect_extents();
+  const Format* const format = find_format(spec_.format);
+  if (format != nullptr && format->layout != nullptr && !format->layout->needs_crc32)
+    layout_ = format->layout;
   return true;
 }
 
@@ -155,6 +213,8 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
   }
 
   SequentialReader reader(storage_, *file_, begin, read_end);
+  GapWatch watch(*this, begin);
+  const auto before = [&](auto extent) { return extent == extents_.begin() ? nullptr : &*(extent - 1); };
   OpenField open;
   uint32_t block_check = 0;
   uint64_t at = begin;
@@ -166,6 +226,7 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
     const uint64_t piece_bytes = std::min<uint64_t>(bytes.size(), at < end ? end - at : 0);
     while (!bytes.empty()) {
       if (open.left == 0 && next != behind && next->offset == at) {
+        PACKTRAIN_TRY(watch.end_gap(before(next), &*next));
         open.extent = &*next++;
         open.at = dataset_->locate(open.extent->sample, open.extent->field);
         open.left = open.at.length;
@@ -176,6 +237,7 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
       const Bytes part = bytes.first(std::min<uint64_t>(bytes.size(), std::min(until, block_end) - at));
       if (open.left == 0) {
         block_check = crc32c(part, block_check);
+        watch.take(part);
       } else if (open.at.check_kind == CheckKind::crc32c) {
         // Every byte is looked at once: the block's check is joined from those of its parts.
         const bool begins = open.left == open.at.length;
@@ -193,7 +255,14 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
       }
       at += part.size();
       bytes = bytes.subspan(part.size());
-      if (open.left > 0 && (open.left -= part.size()) == 0) end_field(open);
+      if (open.left > 0) {
+        watch.take_field(*open.extent, part);
+        open.left -= part.size();
+        if (open.left == 0) {
+          watch.end_field(*open.extent);
+          end_field(open);
+        }
+      }
       if (at <= end && (at == block_end || at == end)) {
         block_checks_[(at - 1) / kBlockBytes] = block_check;
         block_check = 0;
@@ -201,7 +270,7 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
     }
     if (!meter_.add(0, piece_bytes)) return Status(Code::stopped, "stopped; nothing was changed");
   }
-  return {};
+  return end == readable_ ? watch.end_gap(before(extents_.end()), nullptr) : Status();
 }
 
 void ShardCheck::end_field(const OpenField& open) {
@@ -273,30 +342,37 @@ Status ShardCheck::place_block_damage(uint64_t block, bool explained) {
   return {};
 }
 
-Result<bool> ShardCheck::compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after) {
-  const Format* const format = find_format(spec_.format);
-  if (format == nullptr || format->layout == nullptr || format->layout->needs_crc32) return false;
-  const Layout& layout = *format->layout;
-  uint64_t begin = 0, padding = 0;
-  if (before != nullptr) {
-    const uint64_t length = dataset_->locate(before->sample, before->field).length;
-    begin = before->offset + length;
-    padding = layout.padding(length);
-  }
-  const uint64_t end = after == nullptr ? spec_.bytes : after->offset;
-  if (begin + padding > end) return false;
-  std::vector<std::byte> expected(end - begin);
-  const MutableBytes rest = MutableBytes(expected).subspan(padding);
-  if (after != nullptr) {
-    const uint64_t size = dataset_->locate(after->sample, after->field).length;
-    const std::string name = key_of(after->sample) + "." + field_name(after->field);
-    if (layout.head_bytes(name, size, begin + padding) != rest.size()) return false;
-    layout.write_head({name, begin + padding, size, 0}, rest);
-  } else {
-    if (layout.tail_bytes({}, begin + padding) != rest.size()) return false;
-    layout.write_tail({}, begin + padding, rest);
-  }
+std::pair<uint64_t, uint64_t> ShardCheck::gap(const Extent* before, const Extent* after) const {
+  const uint64_t begin =
+      before == nullptr ? 0 : before->offset + dataset_->locate(before->sample, before->field).length;
+  return {begin, after == nullptr ? spec_.bytes : after->offset};
+}
 
+bool ShardCheck::expect_gap(const Extent* before, const Extent* after, std::vector<std::byte>& expected,
+                            uint64_t& padding) const {
+  const auto [begin, end] = gap(before, after);
+  padding = before == nullptr ? 0 : layout_->padding(dataset_->locate(before->sample, before->field).length);
+  if (begin + padding > end) return false;
+  expected.assign(end - begin, std::byte{0});
+  const MutableBytes rest = MutableBytes(expected).subspan(padding);
+  if (after == nullptr) {
+    if (layout_->tail_bytes({}, begin + padding) != rest.size()) return false;
+    layout_->write_tail({}, begin + padding, rest);
+    return true;
+  }
+  const uint64_t size = dataset_->locate(after->sample, after->field).length;
+  const std::string name = key_of(after->sample) + "." + field_name(after->field);
+  if (name.size() > kLongestName) return false;
+  if (layout_->head_bytes(name, size, begin + padding) != rest.size()) return false;
+  layout_->write_head({name, begin + padding, size, 0}, rest);
+  return true;
+}
+
+Result<bool> ShardCheck::compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after) {
+  std::vector<std::byte> expected;
+  uint64_t padding;
+  if (layout_ == nullptr || !expect_gap(before, after, expected, padding)) return false;
+  const auto [begin, end] = gap(before, after);
   from = std::max(from, begin);
   to = std::min(to, end);
   if (from >= to) return false;

@@ -2,6 +2,7 @@
 // and the shard's hash, in one pass.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "pack/findings.h"
 #include "pack/progress_meter.h"
+#include "packtrain/format.h"
 #include "packtrain/index.h"
 #include "packtrain/status.h"
 #include "packtrain/storage.h"
@@ -45,6 +47,10 @@ class ShardCheck {
   Status check_blocks(uint64_t first_block, uint64_t end_block);
   // True if every byte is proved or has no check; call once, when all blocks are checked.
   Result<bool> finish();
+  // Whether all that lies between the fields is, byte for byte, what the format writes for these rows: then
+  // the container holds these members under these names, and no others. Without it nothing is said either
+  // way.
+  bool structure_proved() const { return layout_ != nullptr && as_laid_out_.load(std::memory_order_relaxed); }
 
   uint64_t blocks() const { return (readable_ + kBlockBytes - 1) / kBlockBytes; }
   const std::string& name() const { return spec_.path; }
@@ -57,6 +63,7 @@ class ShardCheck {
     uint32_t field;
   };
   struct OpenField;
+  class GapWatch;
 
   void collect_extents();
   void find_in_field(const Extent& extent, uint64_t length, std::string what);
@@ -66,6 +73,11 @@ class ShardCheck {
   // Compares bytes [from, to), as far as they lie between two neighbouring fields, with what the format would
   // write there; true if it found and named a difference.
   Result<bool> compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after);
+  // Where the bytes between two neighbouring fields begin and end; null: the container's own begin or end.
+  std::pair<uint64_t, uint64_t> gap(const Extent* before, const Extent* after) const;
+  // What the format writes there; false if it would write another number of bytes.
+  bool expect_gap(const Extent* before, const Extent* after, std::vector<std::byte>& expected,
+                  uint64_t& padding) const;
   std::string key_of(uint64_t sample) const;
   std::string field_name(uint32_t field) const { return dataset_->manifest().fields[field].name; }
 
@@ -79,7 +91,9 @@ class ShardCheck {
   ProgressMeter& meter_;
 
   std::unique_ptr<File> file_;
-  uint64_t readable_ = 0;  // bytes that are both promised and there
+  uint64_t readable_ = 0;           // bytes that are both promised and there
+  const Layout* layout_ = nullptr;  // null: what lies between fields cannot be foretold
+  std::atomic<bool> as_laid_out_{true};
   bool has_checks_ = false, lacks_checks_ = false, whole_ = true;
   std::vector<Extent> extents_;         // by offset, none overlapping another
   std::vector<Extent> overlaps_;        // those that overlap one of the former; read on their own

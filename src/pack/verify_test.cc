@@ -189,7 +189,7 @@ TEST_F(VerifyTest, ADatasetThatIsNotThereIsAnErrorNotAFinding) {
 
 TEST_F(VerifyTest, StorageThatFailsIsAnErrorNotAFinding) {
   for (uint64_t n = 1; n < 200; ++n) {
-    FaultyStorage faulty(storage_, {.fail_read = n});
+    FaultyStorage faulty(storage_, {.fail_read = n, .from_then_on = true});
     const Result<VerifyReport> report = verify(faulty, "set", {.jobs = 1});
     if (faulty.failures() == 0) break;
     ASSERT_FALSE(report.ok()) << "read " << n << "\n" << in_words(*report);
