@@ -96,6 +96,25 @@ class MemoryWatch:
         return self.peak_bytes
 
 
+def run_program(command: Sequence[str | Path], environment: dict[str, str]) -> tuple[str, float]:
+    """What a program that times its own contenders printed, and the cores that others took meanwhile."""
+    busy, children = busy_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    wall = time.perf_counter() - begun
+    if done.returncode:
+        raise RuntimeError(f"{command[0]}: exit {done.returncode}: {done.stderr.strip()[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
+    return done.stdout, max(0.0, busy_seconds() - busy - cpu) / wall
+
+
 def run_once(contender: Contender, series: Series) -> None:
     contender.before()
     busy, children = busy_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -41,7 +41,9 @@ class Comparison:
             reasons.append(f"the processor limits: {self.ours.cores:.2f} of {self.cores} cores are busy")
         elif self.ours.cpu_seconds:
             waiting = 1 - self.ours.cores / self.cores
-            reasons.append(f"storage limits: {waiting:.0%} of the time is spent waiting for it")
+            reasons.append(f"{waiting:.0%} of the time is spent waiting, for storage or for a core")
+        else:
+            reasons.append("the processor limits: all bytes come from memory")
         return "; ".join(reasons)
 
     def as_json(self) -> dict[str, Any]:
