@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 
 from harness.bench import BACKENDS, Bench, Figure, with_backend
-from harness.measure import Series
+from harness.measure import Series, run_program
 from harness.outcome import Comparison, Outcome
 from harness.workloads import PHOTOS, RECORDINGS
 
@@ -26,15 +24,11 @@ def measure(bench: Bench) -> Outcome:
         for backend in BACKENDS:
             command = [*bench.peer("dataset_items"), dataset, tree, str(bench.rounds)]
             environment = {**with_backend(backend), "PYTHONPATH": str(bench.build / "python")}
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-            )
-            if done.returncode:
-                raise RuntimeError(f"dataset_items: {done.stderr.strip()[-2000:]}")
+            printed, foreign = run_program(command, environment)
             words = bench.in_words(" ".join([f"PACKTRAIN_IO={backend}", *map(str, command)]))
             series = {
-                kind: Series(f"{kind}, {workload}, {backend}", words, seconds)
-                for kind, seconds in json.loads(done.stdout).items()
+                kind: Series(f"{kind}, {workload}, {backend}", words, seconds, foreign_cores=[foreign])
+                for kind, seconds in json.loads(printed).items()
             }
             best = min((series["webdataset"], series["webdataset tar iterator"]), key=lambda s: s.median)
             ours = series["Dataset[i], random order"]
@@ -51,4 +45,5 @@ FIGURE = Figure(
     "dataset-items",
     "How much faster is `Dataset[i]` from Python than webdataset's iteration, and than reading loose files?",
     measure,
+    rounds=5,
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 from pathlib import Path
 
 from harness.bench import BACKENDS, Bench, Figure, with_backend
-from harness.measure import Series
+from harness.measure import Series, run_program
 from harness.outcome import Comparison, Outcome, Reading
 
 FEW, MANY = 100_000, 10_000_000
@@ -40,23 +39,26 @@ def measure(bench: Bench) -> Outcome:
     }
     for backend in BACKENDS:
         seconds: dict[str, list[float]] = {name: [] for name in folders}
+        foreign: list[float] = []
         grown: dict[str, list[int]] = {name: [] for name in folders}
         for number in range(-1, bench.rounds):
             names = list(folders)
             for name in names[number % 3 :] + names[: number % 3]:
-                done = subprocess.run(
-                    [bench.program("open_index"), "open", folders[name]],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                    env={**os.environ, **with_backend(backend)},
-                )
-                result = json.loads(done.stdout)
+                command = [bench.program("open_index"), "open", folders[name]]
+                printed, taken = run_program(command, with_backend(backend))
+                result = json.loads(printed)
+                foreign.append(taken)
                 if number >= 0:
                     seconds[name].append(result["open_seconds"])
                     grown[name].append(result["open_bytes"])
-        words = bench.in_words(f"PACKTRAIN_IO={backend} {bench.program('open_index')} open DATA")
-        series = {name: Series(f"{name}, {backend}", words, values) for name, values in seconds.items()}
+        words = {
+            name: bench.in_words(f"PACKTRAIN_IO={backend} {bench.program('open_index')} open {folder}")
+            for name, folder in folders.items()
+        }
+        series = {
+            name: Series(f"{name}, {backend}", words[name], values, foreign_cores=foreign)
+            for name, values in seconds.items()
+        }
         noise = max(quartile_range(series["few"].seconds), quartile_range(series["many"].seconds), CALIBRE)
         slower = series["many"].median - series["few"].median
         outcome.comparisons += [

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 from harness.bench import BACKENDS, Bench, Figure, with_backend
-from harness.measure import Series
+from harness.measure import Series, run_program
 from harness.outcome import Comparison, Outcome
 from harness.workloads import PHOTOS, RECORDINGS
 
@@ -30,17 +28,11 @@ def measure(bench: Bench) -> Outcome:
                 str(reads),
                 str(bench.rounds),
             ]
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                check=True,
-                env={**os.environ, **with_backend(backend)},
-            )
-            result = json.loads(done.stdout)
+            printed, foreign = run_program(command, with_backend(backend))
+            result = json.loads(printed)
             words = bench.in_words(f"PACKTRAIN_IO={backend} " + " ".join(map(str, command)))
             series = {
-                kind: Series(f"{kind}, {workload}, {backend}", words, seconds)
+                kind: Series(f"{kind}, {workload}, {backend}", words, seconds, foreign_cores=[foreign])
                 for kind, seconds in result["seconds"].items()
             }
             for kind, target in (("unchecked", TARGET), ("checked", None)):
