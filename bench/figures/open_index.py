@@ -44,7 +44,7 @@ def measure(bench: Bench) -> Outcome:
         for number in range(-1, bench.rounds):
             names = list(folders)
             for name in names[number % 3 :] + names[: number % 3]:
-                command = [bench.program("open_index"), "open", folders[name]]
+                command: list[str | Path] = [bench.program("open_index"), "open", folders[name]]
                 printed, taken = run_program(command, with_backend(backend))
                 result = json.loads(printed)
                 foreign.append(taken)
