@@ -311,7 +311,8 @@ std::string list_of_verbs(const std::vector<Verb>& verbs) {
     VerbOptions options(verb.name);
     verb.declare(options);
     out += fmt::format("  {:<10}", verb.name);
-    append_wrapped(out, 12, options.summary());
+    const std::string& summary = options.summary();
+    append_wrapped(out, 12, std::string_view(summary).substr(0, summary.find(". ")));  // its first sentence
   }
   out +=
       "\nEvery verb has --help with an example, --json, --quiet and --jobs N.\n"
