@@ -88,7 +88,7 @@ Labels labels_of(const Samples& samples) {
 }
 
 nb::object iterator_over(nb::handle self) {
-  const nb::object iterator = nb::steal(PySeqIter_New(self.ptr()));
+  nb::object iterator = nb::steal(PySeqIter_New(self.ptr()));
   if (!iterator.is_valid()) throw nb::python_error();
   return iterator;
 }

@@ -1,6 +1,7 @@
 // include/packtrain/progress.h: long calls, and what their callbacks get.
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 
 #include "base/threads.h"
@@ -60,7 +61,7 @@ class Conversation {
 
 void run_long(const ProgressCallback& callback, const std::function<void(const Progress&)>& work) {
   Conversation conversation;
-  std::optional<nb::python_error> raised;
+  std::exception_ptr raised;
   {
     const nb::gil_scoped_release nogil;
     Threads worker;
@@ -77,13 +78,13 @@ void run_long(const ProgressCallback& callback, const std::function<void(const P
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (turn.news && callback && (*callback)(nb::cast(std::move(*turn.news))).is(nb::handle(Py_False)))
           conversation.stop();
-      } catch (nb::python_error& error) {
-        raised.emplace(std::move(error));
+      } catch (const nb::python_error&) {
+        raised = std::current_exception();
         conversation.stop();
       }
     }
   }
-  if (raised) throw nb::python_error(std::move(*raised));
+  if (raised) std::rethrow_exception(raised);
 }
 
 void bind_progress(nb::module_& module) {

@@ -160,7 +160,7 @@ std::vector<SampleDict> Samples::read(std::span<const uint64_t> samples, nb::han
 
 nb::bytes Samples::read_field(uint64_t sample, uint32_t field, bool check) const {
   const FieldLocation location = dataset_->locate(sample, field);
-  const nb::bytes bytes = new_bytes(location.length);
+  nb::bytes bytes = new_bytes(location.length);
   FieldRead read = read_into(sample, field, bytes, location.length);
   {
     const nb::gil_scoped_release nogil;
