@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/words.h"
-#include "pack/describe.h"
+#include "packtrain/pack.h"
 #include "tools/command.h"
 #include "tools/dataset_argument.h"
 
@@ -120,7 +120,8 @@ std::function<Status(Run&)> declare_info(Options& options) {
       .positional("DATASET", *path, kDatasetHelp);
   return [path](Run& run) -> Status {
     PACKTRAIN_ASSIGN(dataset, open_for(run, *path));
-    PACKTRAIN_ASSIGN(info, describe(*dataset, run.progress()));
+    PACKTRAIN_ASSIGN(text, describe(*dataset, run.progress()));
+    PACKTRAIN_ASSIGN(info, Json::parse(text));
     say_all(info, *dataset, run);
     run.result() = std::move(info);
     return {};

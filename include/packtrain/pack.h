@@ -125,6 +125,11 @@ struct SynthReport {
 };
 Result<SynthReport> synth(Storage& storage, const SynthOptions& options);
 
+// What is in a dataset, as one JSON object: counts, splits, fields, classes, sizes, image sizes, evenness of
+// shards, how it came to be. One pass over the rows; payload is read only for the heads of a few images whose
+// sizes are not recorded.
+Result<std::string> describe(const Dataset& dataset, const Progress& progress = {});
+
 struct ShowOptions {
   uint32_t samples = 64;  // on the contact sheet
   uint64_t seed = 0;

@@ -1,9 +1,10 @@
-#include "pack/describe.h"
+#include "packtrain/pack.h"
 
 #include <algorithm>
 #include <bit>
 #include <map>
 
+#include "base/json.h"
 #include "packtrain/decode.h"
 
 namespace packtrain {
@@ -174,7 +175,7 @@ Json describe_shards(const Manifest& manifest) {
 
 }  // namespace
 
-Result<Json> describe(const Dataset& dataset, const Progress& progress) {
+Result<std::string> describe(const Dataset& dataset, const Progress& progress) {
   const Manifest& manifest = dataset.manifest();
   std::vector<FieldCount> fields(manifest.fields.size());
   Histogram sizes;
@@ -222,7 +223,7 @@ Result<Json> describe(const Dataset& dataset, const Progress& progress) {
     PACKTRAIN_ASSIGN(source, Json::parse(manifest.source_json));
     out.set("source", std::move(source));
   }
-  return out;
+  return out.dump();
 }
 
 }  // namespace packtrain
