@@ -101,7 +101,7 @@ def pack_arguments(source: Path, out: Path) -> list[str]:
 
 
 def make_reference(setting: Setting) -> Reference:
-    source = make_tree(setting.scratch / "source", files=1500, mean_bytes=20_000)
+    source = make_tree(setting.scratch / "source", files=3000, mean_bytes=20_000)
     out = setting.scratch / "reference.pt"
     seconds = []
     for _ in range(3):
