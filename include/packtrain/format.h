@@ -32,6 +32,9 @@ struct IndexOptions {
   const std::vector<std::string>* classes = nullptr;
   // If given, becomes the names of the container's class folders, sorted; empty if it is no class tree.
   std::vector<std::string>* class_folders = nullptr;
+  // Each member is a sample of its own: its key is the member's name, its one field "data". Nothing is
+  // grouped, labelled or left out.
+  bool each_member = false;
 };
 
 // A member of a container in the making: a name, its bytes' number, and where it will lie.

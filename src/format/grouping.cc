@@ -161,6 +161,14 @@ std::vector<std::string> MemberList::class_folders() const {
 
 Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexOptions& options,
                                IndexBuilder& out) {
+  if (options.each_member) {
+    for (const Member& member : members_) {
+      out.begin_sample(name_of(member));
+      add_field("data", member, shard, out);
+      PACKTRAIN_TRY(out.end_sample());
+    }
+    return {};
+  }
   if (!divide(Divider::first_dot) && !divide(Divider::last_dot)) {
     return Status(Code::unsupported,
                   "its members have more than " + std::to_string(kMostFields) +
@@ -188,6 +196,24 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
   return {};
 }
 
+void MemberList::add_field(std::string_view field, const Member& member, uint32_t shard,
+                           IndexBuilder& out) const {
+  const MemberPlace& place = member.place;
+  if (place.pipeline == 0) {
+    out.add_field(field, shard, place.offset, place.raw, place.check_kind, place.check, name_of(member));
+    return;
+  }
+  Block block{.shard = shard,
+              .pipeline = place.pipeline,
+              .check_kind = place.check_kind,
+              .offset = place.offset,
+              .stored = place.stored,
+              .raw = place.raw,
+              .check = place.check};
+  Slice slice{.block = out.add_block(block), .start = 0, .length = place.raw};
+  out.add_field(field, std::span(&slice, 1), name_of(member));
+}
+
 Status MemberList::add_sample(const uint32_t* first, const uint32_t* last, uint32_t shard,
                               const std::vector<std::string>& classes, IndexBuilder& out) const {
   const Member& head = members_[*first];
@@ -203,22 +229,8 @@ Status MemberList::add_sample(const uint32_t* first, const uint32_t* last, uint3
                         std::to_string(members_[*before].place.offset) + " and " +
                         printable(name_of(member)) + " @ " + std::to_string(member.place.offset));
     }
-    const MemberPlace& place = member.place;
-    const std::string& field = fields_[member.field];
-    if (place.pipeline == 0) {
-      out.add_field(field, shard, place.offset, place.raw, place.check_kind, place.check, name_of(member));
-    } else {
-      Block block{.shard = shard,
-                  .pipeline = place.pipeline,
-                  .check_kind = place.check_kind,
-                  .offset = place.offset,
-                  .stored = place.stored,
-                  .raw = place.raw,
-                  .check = place.check};
-      Slice slice{.block = out.add_block(block), .start = 0, .length = place.raw};
-      out.add_field(field, std::span(&slice, 1), name_of(member));
-    }
-    if (place.label != kNoLabel) label = place.label;
+    add_field(fields_[member.field], member, shard, out);
+    if (member.place.label != kNoLabel) label = member.place.label;
   }
   if (!classes.empty()) {
     std::string_view folder = last_component(folder_of(name_of(head)));

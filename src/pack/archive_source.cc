@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <unordered_set>
 
+#include "base/hash.h"
 #include "base/words.h"
 #include "format/grouping.h"
 #include "pack/archive_stream.h"
 #include "pack/sources.h"
 #include "pack/stems.h"
-#include "pack/zip_leftovers.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -97,23 +98,31 @@ void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
       "tar --hard-dereference --dereference to keep what they lead to");
 }
 
-// Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields
-// of one key in a row. Looks at names only.
+// Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields of
+// one key in a row. An archive of a tree can look like that too, but it has entries for folders, or a key
+// that comes again elsewhere, because a folder's files come in no order. Looks at names only; 8 bytes and
+// more a key.
 class ShardDetector {
  public:
   void add(std::string_view name) {
     const auto split = split_member_name(name);
     if (!split) return;
     const std::string field = field_name(split->field);
-    found_ |= is_label_member(name) || (split->key == key_ && field != field_);
+    labelled_ |= is_label_member(name);
+    if (split->key == key_) {
+      adjacent_ |= field != field_;
+    } else {
+      scattered_ |= !keys_.insert(xxh64(as_bytes(split->key))).second;
+    }
     key_ = split->key;
     field_ = field;
   }
-  bool found() const { return found_; }
+  bool found(uint64_t folders) const { return labelled_ || (adjacent_ && !scattered_ && folders == 0); }
 
  private:
   std::string key_, field_;
-  bool found_ = false;
+  std::unordered_set<uint64_t> keys_;
+  bool labelled_ = false, adjacent_ = false, scattered_ = false;
 };
 
 // A dataset in memory of a tar's members, each a sample with one field.
@@ -142,38 +151,45 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
     PACKTRAIN_TRY(builder.end_sample());
     members.add(member.name, {member.number, member.size, 0, number}, context.out.catalog().names);
   }
-  is_shard = detector.found();
+  is_shard = detector.found(archive->folders());
   links = archive->links();
   const std::string folder = slash == std::string::npos ? "." : source.path.substr(0, slash);
   return Dataset::from_memory(context.storage, folder, builder.finish());
 }
 
-// A zip's members by its index, which keeps their names.
-Status add_zip_tree(ScanContext& context, const Source& source, std::shared_ptr<Dataset> zip) {
-  Members members;
-  Catalog& catalog = context.out.catalog();
-  std::vector<ZipLeftover> others;
-  PACKTRAIN_ASSIGN(leftovers, open_zip_leftovers(context.storage, source.path, others));
-  const uint32_t number = context.out.add_container(zip, source.name);
-  const size_t fields = zip->manifest().fields.size();
-  for (uint64_t sample = 0; sample < zip->samples(); ++sample) {
-    PACKTRAIN_TRY(context.progress.tick(sample));
-    for (uint32_t field = 0; field < fields; ++field) {
-      const FieldLocation location = zip->locate(sample, field);
-      if (!location.present) continue;
-      PACKTRAIN_ASSIGN(path, zip->path(sample, field));
-      members.add(path, {sample, location.length, field, number}, catalog.names);
-    }
-  }
-  if (leftovers != nullptr) {
-    const uint32_t second = context.out.add_part(leftovers, number);
-    for (const ZipLeftover& other : others)
-      members.add(other.name, {other.sample, other.bytes, 0, second}, catalog.names);
-  }
-  return add_members(context, source, members, Origin::container);
+// A dataset in memory of a zip's members, each a sample with one field.
+Result<std::shared_ptr<Dataset>> open_zip(ScanContext& context, const Source& source, const Format& format) {
+  IndexBuilder builder;
+  IndexOptions options;
+  options.each_member = true;
+  const size_t slash = source.path.rfind('/');
+  const std::string name = source.path.substr(slash == std::string::npos ? 0 : slash + 1);
+  options.shard_path = name;
+  PACKTRAIN_TRY(format.index(context.storage, source.path, options, builder));
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : source.path.substr(0, slash);
+  return Dataset::from_memory(context.storage, folder, builder.finish());
 }
 
-bool has_labels(const Dataset& dataset) { return dataset.manifest().field_id("cls") != UINT32_MAX; }
+Status add_zip(ScanContext& context, const Source& source, const Format& format) {
+  PACKTRAIN_ASSIGN(zip, open_zip(context, source, format));
+  Members members;
+  const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());  // where it will be
+  const size_t names_before = context.out.catalog().names.size();
+  for (uint64_t sample = 0; sample < zip->samples(); ++sample) {
+    PACKTRAIN_TRY(context.progress.tick(sample));
+    PACKTRAIN_ASSIGN(name, zip->key(sample));
+    if (is_label_member(name)) {
+      // Labels beside their samples: a WebDataset in a zip, as packtrain itself writes it.
+      context.out.catalog().names.resize(names_before);
+      return add_container(context, source);
+    }
+    members.add(name, {sample, zip->locate(sample, 0).length, 0, number}, context.out.catalog().names);
+  }
+  context.out.add_container(std::move(zip), source.name);
+  return add_members(context, source, members, Origin::container);
+}
 
 }  // namespace
 
@@ -194,13 +210,7 @@ Status add_compressed_archive(ScanContext& context, const Source& source) {
 
 Status add_archive(ScanContext& context, const Source& source) {
   PACKTRAIN_ASSIGN(format, recognise_format(context.storage, source.path));
-  if (format->name == "zip") {
-    OpenOptions options;
-    options.cache = false;
-    PACKTRAIN_ASSIGN(zip, open_dataset(context.storage, source.path, options));
-    if (has_labels(*zip)) return add_container(context, source);
-    return add_zip_tree(context, source, std::move(zip));
-  }
+  if (format->name == "zip") return add_zip(context, source, *format);
   if (format->name != "webdataset") return add_container(context, source);
   Members members;
   bool is_shard = false;

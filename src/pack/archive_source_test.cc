@@ -129,6 +129,28 @@ TEST(ArchiveSourceTest, ZipKeepsFilesThatAreNoSamplesOfItsIndex) {
   EXPECT_EQ(recorded_path(catalog, catalog.cells[2]), "c/README");
 }
 
+TEST(ArchiveSourceTest, ZipOfATreeMayHoldNamesThatDifferInCase) {
+  MemoryStorage storage;
+  put(storage, "/a.zip", zip_of({{"c/a.JPG", "upper"}, {"c/a.jpg", "lower"}}));
+  const Catalog catalog = scan_ok(storage, "/a.zip");
+  EXPECT_EQ(catalog.samples.size(), 2U);
+  EXPECT_EQ(contents(catalog).size(), 2U);
+}
+
+TEST(ArchiveSourceTest, TarWhoseStemsLieApartIsATree) {
+  MemoryStorage storage;
+  // As a folder's files come, in no order: two of one stem in a row, the third elsewhere.
+  put(storage, "/a.tar",
+      tar_of({{"c/1.jpg", "one"},
+              {"c/1.txt", "text"},
+              {"c/2.jpg", "two"},
+              {"c/1.json", "{}"},
+              {"d/3.jpg", "three"}}));
+  const Catalog catalog = scan_ok(storage, "/a.tar");
+  EXPECT_EQ(catalog.samples.size(), 3U);
+  EXPECT_EQ(catalog.classes, (Lines{"c", "d"}));
+}
+
 TEST(ArchiveSourceTest, TarOfATree) {
   MemoryStorage storage;
   Files files = kTree;

@@ -38,14 +38,7 @@ uint32_t CatalogBuilder::add_root(std::string_view folder, std::string_view name
 uint32_t CatalogBuilder::add_container(std::shared_ptr<Dataset> dataset, std::string_view name) {
   catalog_.containers.push_back(std::move(dataset));
   container_names_.emplace_back(name);
-  part_of_.push_back(static_cast<uint32_t>(part_of_.size()));
-  return part_of_.back();
-}
-
-uint32_t CatalogBuilder::add_part(std::shared_ptr<Dataset> dataset, uint32_t container) {
-  const uint32_t number = add_container(std::move(dataset), container_names_[container]);
-  part_of_[number] = container;
-  return number;
+  return static_cast<uint32_t>(catalog_.containers.size() - 1);
 }
 
 uint32_t CatalogBuilder::add_stream(std::string_view path, std::string_view name) {
@@ -206,9 +199,7 @@ void CatalogBuilder::fill_label_texts() {
 void CatalogBuilder::set_prefixes() {
   catalog_.container_prefixes.assign(container_names_.size(), "");
   catalog_.stream_prefixes.assign(stream_names_.size(), "");
-  size_t parts = 0;
-  for (size_t i = 0; i < part_of_.size(); ++i) parts += part_of_[i] != i;
-  if (root_names_.size() + container_names_.size() - parts + stream_names_.size() < 2) return;
+  if (root_names_.size() + container_names_.size() + stream_names_.size() < 2) return;
   std::unordered_set<std::string> taken;
   const auto unique = [&](std::string_view name) {
     const std::string wanted = as_component(name);
@@ -219,8 +210,7 @@ void CatalogBuilder::set_prefixes() {
   };
   for (size_t i = 0; i < root_names_.size(); ++i) catalog_.roots[i].prefix = unique(root_names_[i]);
   for (size_t i = 0; i < container_names_.size(); ++i)
-    catalog_.container_prefixes[i] =
-        part_of_[i] == i ? unique(container_names_[i]) : catalog_.container_prefixes[part_of_[i]];
+    catalog_.container_prefixes[i] = unique(container_names_[i]);
   for (size_t i = 0; i < stream_names_.size(); ++i) catalog_.stream_prefixes[i] = unique(stream_names_[i]);
 }
 

@@ -32,8 +32,6 @@ class CatalogBuilder {
   // dataset's names if there are several roots, containers and streams.
   uint32_t add_root(std::string_view folder, std::string_view name);
   uint32_t add_container(std::shared_ptr<Dataset> dataset, std::string_view name);
-  // More of what `container` is: its paths stand under the same name.
-  uint32_t add_part(std::shared_ptr<Dataset> dataset, uint32_t container);
   uint32_t add_stream(std::string_view path, std::string_view name);
   uint32_t split(std::string_view name);
   Result<uint16_t> field(std::string_view name);  // Code::unsupported beyond 65,535
@@ -84,7 +82,6 @@ class CatalogBuilder {
   std::vector<int64_t> final_numbers_;    // by provisional number
   std::vector<std::vector<std::string>> preferred_;
   std::vector<std::string> root_names_, container_names_, stream_names_;
-  std::vector<uint32_t> part_of_;  // by container: itself, or what it is a part of
   std::vector<Source> sources_;
 };
 
