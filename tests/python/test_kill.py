@@ -37,7 +37,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Setting, kills.
 
 
 def expect_nothing_wrong(check: Check) -> None:
-    assert check.wrong == [], check.said
+    assert check.ok, "\n".join([check.said, *check.wrong])
 
 
 def test_a_killed_pack_is_finished_by_the_next(reference: tuple[Setting, kills.Reference]) -> None:
