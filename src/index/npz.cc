@@ -66,7 +66,6 @@ void NpzWriter::add(std::string_view name, std::string_view type, uint64_t count
   const uint64_t padding = (kAlign - fixed % kAlign) % kAlign;
   members_.push_back({member_name, out_.size(), member_bytes, crc});
 
-  out_.reserve(fixed + padding + member_bytes);
   put(out_, kLocalMagic);
   put(out_, static_cast<uint16_t>(large ? 45 : 20));
   put(out_, uint16_t{0});  // flags

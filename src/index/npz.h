@@ -55,6 +55,8 @@ class NpzWriter {
     add(name, "|u1", bytes_column.size(), std::as_bytes(std::span(bytes_column)));
   }
   void add(std::string_view name, std::string_view type, uint64_t count, Bytes data);
+  // How large the file will be, about: spares copies while it grows, and the memory for them.
+  void reserve(uint64_t bytes) { out_.reserve(bytes); }
   std::string finish();  // leaves the writer empty
 
  private:

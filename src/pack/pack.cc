@@ -68,7 +68,7 @@ class Packer {
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
   Status write(const Plan& plan);
-  Status finish(const Plan& plan);
+  Status finish(Plan& plan);
   void estimate(const Plan& plan);
   void describe(const Plan& plan);
   uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
@@ -335,7 +335,7 @@ Status Packer::write(const Plan& plan) {
   return {};
 }
 
-Status Packer::finish(const Plan& plan) {
+Status Packer::finish(Plan& plan) {
   const auto start = Clock::now();
   const auto count_missing = [&] {
     uint64_t missing = 0;

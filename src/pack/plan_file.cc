@@ -101,6 +101,10 @@ std::string encode_plan(const Plan& plan) {
   for (const ShardPlan& shard : plan.shards) table.add(shard.name);
 
   NpzWriter writer;
+  constexpr uint64_t kCellBytes = 48, kSampleBytes = 52, kPieceBytes = 52, kRest = 1 << 20;
+  writer.reserve(catalog.names.size() + catalog.texts.size() + table.bytes.size() +
+                 catalog.cells.size() * kCellBytes + catalog.samples.size() * kSampleBytes +
+                 plan.pieces.size() * kPieceBytes + plan.shards.size() * kSampleBytes + kRest);
   writer.add("json", json.dump());
   writer.add("table.end", table.end);
   writer.add("table.bytes", table.bytes);

@@ -154,7 +154,7 @@ Status publish_folder(Storage& storage, const std::string& part, const std::stri
   return storage.sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : out.substr(0, slash));
 }
 
-Status publish(Storage& storage, const Plan& plan, const Format& format, const PublishRequest& request,
+Status publish(Storage& storage, Plan& plan, const Format& format, const PublishRequest& request,
                PackReport& report) {
   const Layout* layout = plan.compress == "none" ? format.layout : nullptr;
   IndexBuilder builder;
@@ -186,6 +186,12 @@ Status publish(Storage& storage, const Plan& plan, const Format& format, const P
                   count_in_words(left_out.size()) + " samples were left out, more than --skip-bad allows");
   }
   builder.set_classes(plan.catalog.classes);
+  // All that the plan knows of samples is in the builder now; a large set need not be in memory twice.
+  plan.catalog.samples = {};
+  plan.catalog.cells = {};
+  plan.catalog.names = {};
+  plan.keys = {};
+  plan.order = {};
   report.samples = builder.samples();
   report.bad = left_out;
   IndexBuilder::Finished finished = builder.finish();
