@@ -117,6 +117,7 @@ Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int l
 const std::vector<CodecInfo>& codecs() {
   static const std::vector<CodecInfo> all = [] {
     std::vector<CodecInfo> infos;
+    infos.reserve(std::size(kCodecs));
     for (const Codec& codec : kCodecs) infos.push_back(codec.info);
     return infos;
   }();

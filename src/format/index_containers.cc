@@ -33,7 +33,7 @@ Result<IndexBuilder> walk(Storage& storage, std::span<const ContainerPath> conta
     if (options.damage == nullptr || containers.size() == 1) continue;
     for (size_t d = known_damage; d < options.damage->size(); ++d) {
       std::string& what = (*options.damage)[d].what;
-      what = container.path + ": " + what;
+      what.insert(0, container.path + ": ");
     }
   }
   return builder;

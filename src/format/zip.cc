@@ -226,6 +226,7 @@ class ZipIndexer {
     });
     std::vector<Piece> pieces(kReadsInFlight);  // outlives what is in flight
     std::vector<Piece*> idle;
+    idle.reserve(pieces.size());
     for (Piece& piece : pieces) idle.push_back(&piece);
     std::unique_ptr<Reads> reads = storage_.reads(kReadsInFlight);
     for (size_t next = 0; next < order_.size() || reads->in_flight() > 0;) {

@@ -61,7 +61,9 @@ class Packer {
 
  private:
   Status check_options();
-  Status look_at_target(bool& done);
+  Status check_target();
+  Json own_log(const std::string& folder);
+  bool published_meanwhile();
   Result<Catalog> scan_sources();
   Result<Plan> make_new_plan();
   Result<Plan> load_plan();
@@ -69,6 +71,9 @@ class Packer {
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
   Status write(const Plan& plan);
   Status finish(Plan& plan);
+  Status dry_run();
+  Status give_name();
+  Status work();
   void estimate(const Plan& plan);
   void describe(const Plan& plan);
   uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
@@ -112,22 +117,32 @@ Status Packer::check_options() {
   return check_sidecars(options_.sidecars, options_.format);
 }
 
-// OUT must not be there yet, but for tasks of the same pack, which may come after it was published.
-Status Packer::look_at_target(bool& done) {
-  done = false;
+// The log of a folder that this pack, with these options, has made; null if it is another's or none.
+Json Packer::own_log(const std::string& folder) {
+  auto log = read_whole(storage_, folder + "/pack.log.json");
+  auto json = log.ok() ? Json::parse(*log) : Result<Json>(log.status());
+  auto identity = plan_identity(storage_, options_);
+  if (!json.ok() || !identity.ok() || (*json)["identity"].as_string() != *identity) return {};
+  return std::move(*json);
+}
+
+// Whether OUT is there and is what this pack makes: another task, or another process, has finished it.
+bool Packer::published_meanwhile() {
+  const Json log = own_log(out_);
+  if (log.is_null()) return false;
+  report.published = true;
+  report.shards = log["shards"].as_uint();
+  report.samples = log["samples"].as_uint();
+  report.shards_missing = 0;
+  report.bad.clear();
+  // A part that was begun again after OUT had its name is of no use to anyone.
+  (void)remove_tree(storage_, part_);
+  return true;
+}
+
+Status Packer::check_target() {
   auto info = storage_.stat(out_);
   if (!info.ok()) return info.status().code() == Code::not_found ? Status() : info.status();
-  if (options_.tasks > 1) {
-    auto log = read_whole(storage_, out_ + "/pack.log.json");
-    auto json = log.ok() ? Json::parse(*log) : Result<Json>(log.status());
-    PACKTRAIN_ASSIGN(identity, plan_identity(storage_, options_));
-    if (json.ok() && (*json)["identity"].as_string() == identity) {
-      done = report.published = true;
-      report.shards = (*json)["shards"].as_uint();
-      report.samples = (*json)["samples"].as_uint();
-      return {};
-    }
-  }
   return Status(
              Code::invalid,
              "exists already; a dataset is never changed in place: choose another name, or remove it first")
@@ -355,11 +370,7 @@ Status Packer::finish(Plan& plan) {
     if (storage_.stat(out_).ok()) break;
     report.shards_missing = count_missing();
   }
-  if (bool done = false; storage_.stat(out_).ok()) {
-    PACKTRAIN_TRY(look_at_target(done));
-    if (done) report.shards_missing = 0;
-    return {};
-  }
+  if (storage_.stat(out_).ok()) return published_meanwhile() ? Status() : check_target();
   if (report.shards_missing > 0) return {};
 
   PublishRequest request;
@@ -423,34 +434,32 @@ void Packer::describe(const Plan& plan) {
   report.inodes_after = plan.shards.size() + 5;
 }
 
-Status Packer::run() {
-  report.out = out_;
-  PACKTRAIN_TRY(check_options());
-  bool done = false;
-  PACKTRAIN_TRY(look_at_target(done));
-  if (done) return {};
-  if (options_.dry_run) {
-    PACKTRAIN_ASSIGN(plan, make_new_plan());
-    describe(plan);
-    std::vector<uint32_t> all(plan.shards.size());
-    for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-    report.bytes = planned_bytes(plan, all);
-    (void)check_room(report.bytes,
-                     all.size() * 2 + 8);  // a dry run reports the shortfall, it does not fail by it
-    estimate(plan);
-    return {};
-  }
+Status Packer::dry_run() {
+  PACKTRAIN_ASSIGN(plan, make_new_plan());
+  describe(plan);
+  std::vector<uint32_t> all(plan.shards.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  report.bytes = planned_bytes(plan, all);
+  (void)check_room(report.bytes,
+                   all.size() * 2 + 8);  // a dry run reports the shortfall, it does not fail by it
+  estimate(plan);
+  return {};
+}
+
+// The part is whole, a run was killed in the very last steps: only the name is missing.
+Status Packer::give_name() {
+  PACKTRAIN_TRY(publish_folder(storage_, part_, out_));
+  PACKTRAIN_ASSIGN(dataset, Dataset::open(storage_, out_));
+  report.published = true;
+  report.samples = dataset->samples();
+  report.shards = report.shards_kept = dataset->manifest().shards.size();
+  for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
+  return {};
+}
+
+Status Packer::work() {
   if (storage_.stat(part_).ok()) PACKTRAIN_TRY(remove_dead_parts(storage_, part_));
-  if (is_published_part(storage_, part_)) {
-    // Killed in the very last steps: only the name is missing.
-    PACKTRAIN_TRY(publish_folder(storage_, part_, out_));
-    PACKTRAIN_ASSIGN(dataset, Dataset::open(storage_, out_));
-    report.published = true;
-    report.samples = dataset->samples();
-    report.shards = report.shards_kept = dataset->manifest().shards.size();
-    for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
-    return {};
-  }
+  if (is_whole_part(storage_, part_) && !own_log(part_).is_null()) return give_name();
   auto plan = get_plan();
   if (!plan.ok()) {
     (void)storage_.remove(part_);  // goes only if it is empty
@@ -471,6 +480,22 @@ Status Packer::run() {
   if (options_.plan_only) return {};
   PACKTRAIN_TRY(write(*plan));
   return finish(*plan);
+}
+
+Status Packer::run() {
+  report.out = out_;
+  PACKTRAIN_TRY(check_options());
+  (void)remove_dead_folders(storage_, publish_folder_prefix(out_));  // tidying up is no reason to fail
+  if (options_.tasks > 1 && published_meanwhile()) return {};
+  PACKTRAIN_TRY(check_target());
+  if (options_.dry_run) return dry_run();
+  Status status = work();
+  if (status.ok() || status.code() == Code::stopped) return status;
+  // Several processes may pack the same. When one of them publishes, records, plan and then the folder go
+  // away under the others; should it die on the way, they take the last step.
+  if (published_meanwhile()) return {};
+  if (is_whole_part(storage_, part_) && !own_log(part_).is_null() && give_name().ok()) return {};
+  return published_meanwhile() ? Status() : status;
 }
 
 }  // namespace

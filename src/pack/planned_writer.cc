@@ -326,6 +326,9 @@ Status PlannedWriter::close(ShardInWork& shard) {
   {
     Lock lock(shard.mutex);
     if (!shard.bad.empty()) {
+      // Now, and not when the last owner lets go: the next try uses the same temporary name.
+      shard.writer->discard();
+      shard.writer = nullptr;
       Try again{shard.number, std::move(shard.left_out), std::move(shard.reasons)};
       std::sort(shard.bad.begin(), shard.bad.end(),
                 [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -128,7 +128,7 @@ Result<ShardRows> finished_shard(Storage& storage, const std::string& part, cons
   return rows;
 }
 
-bool is_published_part(Storage& storage, const std::string& part) {
+bool is_whole_part(Storage& storage, const std::string& part) {
   auto text = read_whole(storage, part + "/manifest.json");
   return text.ok() && Manifest::decode(*text).ok();
 }
@@ -197,45 +197,41 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   IndexBuilder::Finished finished = builder.finish();
   finished.manifest.source_json = source_facts(plan, left_out).dump();
 
-  // Everything is written beside OUT.part under a name of our own and moved in whole.
-  const std::string own = request.out + ".publish-" + request.token;
-  PACKTRAIN_TRY(storage.make_folder(own));
-  WriteOptions options;
-  options.durable = request.durable;
-  options.replace = true;
-  const auto put = [&](const std::string& name, std::string_view bytes) -> Status {
-    if (const size_t slash = name.rfind('/'); slash != name.npos) {
-      PACKTRAIN_TRY(storage.make_folder(own + "/" + name.substr(0, slash)));
-      PACKTRAIN_TRY(storage.make_folder(request.part + "/" + name.substr(0, slash)));
-    }
-    PACKTRAIN_TRY(write_whole(storage, own + "/" + name, as_bytes(bytes), options));
-    return storage.rename(own + "/" + name, request.part + "/" + name);
-  };
-  const auto add_file = [&](const std::string& name, std::string_view bytes) -> Status {
+  std::vector<std::pair<std::string, std::string>> files = sidecars.finish();
+  files.emplace_back("index.npz", std::move(finished.index_npz));
+  files.emplace_back("names.npz", std::move(finished.names_npz));
+  std::sort(files.begin(), files.end());
+  for (const auto& [name, bytes] : files)
     finished.manifest.files.push_back({name, bytes.size(), xxh128_hex(as_bytes(bytes))});
-    return put(name, bytes);
-  };
+  const std::string manifest = finished.manifest.encode();
+  files.emplace_back("pack.log.json", request.log_json);
+  files.emplace_back("manifest.json", manifest);                    // last: it makes the part whole
+  report.inodes_after = plan.shards.size() + sidecars.files() + 5;  // index, names, log, manifest, the folder
+
+  // Everything is written beside OUT.part under a name of our own and moved in whole.
+  const std::string own = publish_folder_prefix(request.out) + request.token;
   const auto write_all = [&]() -> Status {
-    PACKTRAIN_TRY(add_file("index.npz", finished.index_npz));
-    PACKTRAIN_TRY(add_file("names.npz", finished.names_npz));
-    for (const auto& [name, bytes] : sidecars.finish()) PACKTRAIN_TRY(add_file(name, bytes));
-    PACKTRAIN_TRY(put("pack.log.json", request.log_json));
-    PACKTRAIN_TRY(put("manifest.json", finished.manifest.encode()));
+    WriteOptions options;
+    options.durable = request.durable;
+    PACKTRAIN_TRY(storage.make_folder(own));
+    for (const auto& [name, bytes] : files) {
+      if (const size_t slash = name.rfind('/'); slash != name.npos) {
+        PACKTRAIN_TRY(storage.make_folder(own + "/" + name.substr(0, slash)));
+        PACKTRAIN_TRY(storage.stat(request.part).status());  // making a folder would make this one again
+        PACKTRAIN_TRY(storage.make_folder(request.part + "/" + name.substr(0, slash)));
+      }
+      PACKTRAIN_TRY(write_whole(storage, own + "/" + name, as_bytes(bytes), options));
+      PACKTRAIN_TRY(storage.rename(own + "/" + name, request.part + "/" + name));
+    }
+    PACKTRAIN_TRY(remove_tree(storage, own));  // before the last step, so that nothing can be left behind it
     return publish_folder(storage, request.part, request.out);
   };
-  report.inodes_after =
-      plan.shards.size() + 4 + sidecars.files() + 1;  // manifest, index, names, log, the folder
   Status status = write_all();
-  (void)remove_tree(storage, own);  // what a lost race left in it; the set is published either way
-  if (!status.ok()) {
-    // Another process may have been first: then OUT.part is gone and OUT is what we would have made.
-    auto theirs = read_whole(storage, request.out + "/manifest.json");
-    if (!theirs.ok() || *theirs != finished.manifest.encode()) return status;
-    // A subfolder that we made after they had moved the rest away.
-    if (storage.stat(request.part + "/plan").status().code() == Code::not_found)
-      (void)remove_tree(storage, request.part);
-  }
-  return {};
+  if (status.ok()) return status;
+  (void)remove_tree(storage, own);  // the failure itself is what matters
+  // Another process may have been first: then OUT is what we would have made.
+  auto theirs = read_whole(storage, request.out + "/manifest.json");
+  return theirs.ok() && *theirs == manifest ? Status() : status;
 }
 
 }  // namespace packtrain
