@@ -95,6 +95,7 @@ void catch_signals() {
   // A reader that has seen enough is no error, and a closed stderr must not end a long pack: writes answer
   // with EPIPE, and Console::flush decides.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file over the limit of `ulimit -f` is an error like a full disk
 }
 
 bool signal_came() { return signals_seen.load(std::memory_order_relaxed) > 0; }

@@ -40,6 +40,7 @@ Status run_show(const ShowArguments& arguments, Run& run) {
   options.samples = static_cast<uint32_t>(arguments.samples);
   options.seed = arguments.seed;
   options.split = arguments.split;
+  options.progress = run.progress();
   PACKTRAIN_ASSIGN(page, show_page(*dataset, options));
   if (Status status =
           write_whole(storage, out, as_bytes(page), {.durable = false, .replace = arguments.force});

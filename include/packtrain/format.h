@@ -53,7 +53,8 @@ struct Layout {
   uint64_t (*tail_bytes)(std::span<const LaidMember> members, uint64_t tail_offset);
   void (*write_head)(const LaidMember& member, MutableBytes out);
   void (*write_tail)(std::span<const LaidMember> members, uint64_t tail_offset, MutableBytes out);
-  bool needs_crc32;  // in head or tail
+  bool needs_crc32;  // in head or tail; without it the tail does not depend on `members`, which may then be
+                     // empty
 };
 
 struct WriteSpec {

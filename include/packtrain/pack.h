@@ -134,6 +134,7 @@ struct ShowOptions {
   uint32_t samples = 64;  // on the contact sheet
   uint64_t seed = 0;
   std::string split;
+  Progress progress;
 };
 // One self-contained HTML page: contact sheet, class histogram, size and shape distributions, evenness of
 // shards.

@@ -70,6 +70,7 @@ Status status_from_errno(int error, std::string_view doing) {
       break;
     case EFBIG:
       code = Code::no_room;
+      advice = " (larger than the filesystem or ulimit -f allows; raise the limit or make smaller shards)";
       break;
     case ENOENT:
     case ENOTDIR:

@@ -13,7 +13,7 @@ namespace {
 struct CellRecord {
   uint64_t offset = 0, length = 0;  // plain: in the shard; sliced: first slice and their number
   uint32_t shard = 0, check = 0;
-  uint32_t field = 0;
+  uint16_t field = 0;  // a set with more kinds of fields is refused by whoever scans it
   CheckKind kind = CheckKind::none;
   bool sliced = false;
 };
@@ -51,7 +51,7 @@ struct IndexBuilder::State {
     return last_field = count;
   }
   void begin_cell(CellRecord& cell, std::string_view name, std::string_view path) {
-    cell.field = field_id(name);
+    cell.field = static_cast<uint16_t>(field_id(name));
     for (uint64_t i = first_cell.back(); i < cells.size(); ++i) {
       if (cells[i].field == cell.field) {
         bad = Status(Code::corrupt, "the field '" + std::string(name) + "' comes twice in one sample");
@@ -210,7 +210,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
   }
   const bool rows_fit = state.fits_rows();
   for (CellRecord& cell : state.cells) {
-    cell.field = position[cell.field];
+    cell.field = static_cast<uint16_t>(position[cell.field]);
     if (rows_fit) manifest.fields[cell.field].check = cell.kind;
   }
   const auto end_cell = [&](uint64_t sample) {

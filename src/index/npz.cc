@@ -62,9 +62,9 @@ void NpzWriter::add(std::string_view name, std::string_view type, uint64_t count
   crc = crc32(data, crc);
 
   const size_t zip64 = large ? 20 : 0;
-  const uint64_t fixed = out_.size() + kLocalBytes + member_name.size() + zip64 + 4;
+  const uint64_t fixed = at() + kLocalBytes + member_name.size() + zip64 + 4;
   const uint64_t padding = (kAlign - fixed % kAlign) % kAlign;
-  members_.push_back({member_name, out_.size(), member_bytes, crc});
+  members_.push_back({member_name, at(), member_bytes, crc});
 
   put(out_, kLocalMagic);
   put(out_, static_cast<uint16_t>(large ? 45 : 20));
@@ -88,10 +88,29 @@ void NpzWriter::add(std::string_view name, std::string_view type, uint64_t count
   out_.append(padding, '\0');
   out_ += header;
   out_.append(reinterpret_cast<const char*>(data.data()), data.size());
+  pass_on();
+}
+
+void NpzWriter::pass_on() {
+  if (!sink_) return;
+  if (status_.ok()) status_ = sink_(passed_on_, std::as_bytes(std::span(out_)));
+  passed_on_ += out_.size();
+  out_.clear();
+}
+
+Status NpzWriter::finish_to_sink() {
+  put_directory();
+  pass_on();
+  return status_;
 }
 
 std::string NpzWriter::finish() {
-  const uint64_t directory = out_.size();
+  put_directory();
+  return std::move(out_);
+}
+
+void NpzWriter::put_directory() {
+  const uint64_t directory = at();
   for (const Member& member : members_) {
     const bool large = member.bytes >= kSmallest64, far = member.offset >= kSmallest64;
     std::string extra;
@@ -123,7 +142,7 @@ std::string NpzWriter::finish() {
     out_ += member.name;
     out_ += extra;
   }
-  const uint64_t end = out_.size(), count = members_.size(), directory_bytes = end - directory;
+  const uint64_t end = at(), count = members_.size(), directory_bytes = end - directory;
   put(out_, kZip64EndMagic);
   put(out_, uint64_t{kZip64EndBytes - 12});
   put(out_, static_cast<uint16_t>(3 << 8 | 45));
@@ -146,7 +165,6 @@ std::string NpzWriter::finish() {
   put(out_, static_cast<uint32_t>(std::min<uint64_t>(directory, kSmallest64)));
   put(out_, uint16_t{0});
   members_.clear();
-  return std::move(out_);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,13 @@ constexpr std::string_view numpy_type<char>() {
 // Collects columns into the bytes of a file. The bytes depend on the columns alone. One thread at a time.
 class NpzWriter {
  public:
+  // Takes the file's bytes in order, a column at a time.
+  using Sink = std::function<Status(uint64_t offset, Bytes)>;
+
+  NpzWriter() = default;  // to memory: finish() gives the bytes
+  explicit NpzWriter(Sink sink)
+      : sink_(std::move(sink)) {}  // to the sink: finish_to_sink() says how that went
+
   template <class T>
   void add(std::string_view name, const std::vector<T>& values) {
     add(name, numpy_type<T>(), values.size(), std::as_bytes(std::span(values)));
@@ -57,6 +65,7 @@ class NpzWriter {
   void add(std::string_view name, std::string_view type, uint64_t count, Bytes data);
   // How large the file will be, about: spares copies while it grows, and the memory for them.
   void reserve(uint64_t bytes) { out_.reserve(bytes); }
+  Status finish_to_sink();
   std::string finish();  // leaves the writer empty
 
  private:
@@ -65,6 +74,13 @@ class NpzWriter {
     uint64_t offset, bytes;
     uint32_t crc32;
   };
+  void put_directory();
+  void pass_on();
+  uint64_t at() const { return passed_on_ + out_.size(); }
+
+  Sink sink_;
+  Status status_;  // of the sink: after a failure nothing more is passed on
+  uint64_t passed_on_ = 0;
   std::string out_;
   std::vector<Member> members_;
 };

@@ -73,6 +73,7 @@ class Packer {
   Status finish(Plan& plan);
   Status dry_run();
   Status give_name();
+  Status check_part();
   Status work();
   void estimate(const Plan& plan);
   void describe(const Plan& plan);
@@ -219,11 +220,10 @@ Result<Plan> Packer::get_plan() {
   PACKTRAIN_TRY(storage_.make_folder(part_));
   Heartbeat heartbeat(storage_, life);
   PACKTRAIN_ASSIGN(plan, make_new_plan());
-  const std::string bytes = encode_plan(plan);
   WriteOptions write_options;
   write_options.token = token_;
   write_options.durable = false;
-  Status status = write_whole(storage_, path, as_bytes(bytes), write_options);
+  Status status = write_plan(storage_, path, plan, write_options);
   if (!status.ok()) {
     auto theirs = load_plan();
     if (!theirs.ok()) return status;
@@ -457,8 +457,26 @@ Status Packer::give_name() {
   return {};
 }
 
+// OUT.part must be what an earlier run left, or not be there: what people keep in it is not ours to take.
+Status Packer::check_part() {
+  if (!storage_.stat(part_).ok()) return {};
+  PACKTRAIN_TRY(remove_dead_parts(storage_, part_));
+  const bool ours = storage_.stat(part_ + "/plan").ok() || is_whole_part(storage_, part_);
+  bool foreign = false;
+  Status status = storage_.list(part_, [&](FolderEntry&& entry) {
+    foreign |= !is_work_file(entry.name);
+    return true;
+  });
+  if (!status.ok() && status.code() != Code::not_found) return status;
+  if (ours || !foreign) return {};
+  return Status(Code::invalid,
+                "exists, and is not what an unfinished pack leaves; move it away or choose another name for "
+                "the dataset")
+      .at(printable(part_));
+}
+
 Status Packer::work() {
-  if (storage_.stat(part_).ok()) PACKTRAIN_TRY(remove_dead_parts(storage_, part_));
+  PACKTRAIN_TRY(check_part());
   if (is_whole_part(storage_, part_) && !own_log(part_).is_null()) return give_name();
   auto plan = get_plan();
   if (!plan.ok()) {
@@ -469,8 +487,13 @@ Status Packer::work() {
   if (resumed_ && options_.tasks == 1) {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(now, scan_sources());
+    // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
     const auto changed = differences(*plan, now, kNamed);
-    if (!changed.empty()) {
+    const bool may_skip = changed.size() <= options_.skip_bad && changed.size() < kNamed &&
+                          std::none_of(changed.begin(), changed.end(), [](const std::string& what) {
+                            return what.ends_with(kIsNew) || what.ends_with(kSaysOther);
+                          });
+    if (!changed.empty() && !may_skip) {
       for (const std::string& what : changed) report.bad.push_back({what, ""});
       return Status(Code::corrupt, "the source has changed since this pack began (" + changed.front() +
                                        (changed.size() > 1 ? " and others" : "") + "); remove " +

@@ -199,6 +199,42 @@ TEST_F(PackTest, SourceThatChangedInBetweenIsNamed) {
   EXPECT_NE(failed.bad[2].path.find("4.jpg is gone"), std::string::npos);
 }
 
+TEST_F(PackTest, ListThatSaysSomethingElseIsNoticed) {
+  put("tree/1.jpg", "one");
+  put("tree/2.jpg", "two");
+  put("tree/list.csv", "path,label\n1.jpg,0\n2.jpg,1\n");
+  PackOptions listed = options("out");
+  listed.sources = {{"", path("tree/list.csv")}};
+  PackOptions plan_only = listed;
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  put("tree/list.csv", "path,label\n1.jpg,7\n2.jpg,1\n");
+  PackReport failed;
+  EXPECT_EQ(pack(posix_storage(), listed, &failed).status().code(), Code::corrupt);
+  ASSERT_EQ(failed.bad.size(), 1u);
+  EXPECT_NE(failed.bad[0].path.find("another label"), std::string::npos) << failed.bad[0].path;
+}
+
+TEST_F(PackTest, FolderThatIsNoUnfinishedPackIsNotTakenOver) {
+  make_tree(5);
+  put("out.part/notes.txt", "mine");
+  EXPECT_EQ(pack(posix_storage(), options("out")).status().code(), Code::invalid);
+  EXPECT_TRUE(fs::exists(path("out.part/notes.txt")));
+}
+
+TEST_F(PackTest, ChangedFilesMayBeLeftOutOnTheNextRun) {
+  make_tree(20);
+  PackOptions plan_only = options("out");
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  put("tree/class0/3.jpg", "something else");
+  PackOptions lenient = options("out");
+  lenient.skip_bad = 1;
+  auto report = pack(posix_storage(), lenient);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 19u);
+}
+
 TEST_F(PackTest, FilesThatVanishGrowOrShrinkAfterTheScanAreNamedAndNothingIsPublished) {
   make_tree(30);
   PackOptions task = options("out");

@@ -123,6 +123,22 @@ Status resolve_containers(Plan& plan) {
   return {};
 }
 
+// Whether sample `i` has the same name, label, split and made text in both.
+bool same_but_for_files(const Catalog& a, const Catalog& b, size_t i) {
+  const CatalogSample &x = a.samples[i], &y = b.samples[i];
+  if (a.name(x.stem) != b.name(y.stem) || x.label != y.label || a.splits[x.split] != b.splits[y.split])
+    return false;
+  const uint64_t cells = a.end_cell(i) - x.first_cell;
+  if (cells != b.end_cell(i) - y.first_cell) return false;
+  for (uint64_t c = 0; c < cells; ++c) {
+    const Cell &p = a.cells[x.first_cell + c], &q = b.cells[y.first_cell + c];
+    if (p.origin != q.origin || p.size != q.size || a.fields[p.field] != b.fields[q.field]) return false;
+    if (p.origin == Origin::text && a.texts.compare(p.where, p.size, b.texts, q.where, q.size) != 0)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::string> plan_identity(Storage& storage, const PackOptions& options) {
@@ -246,7 +262,7 @@ std::vector<std::string> differences(const Plan& planned, const Catalog& now, si
     if (cell.origin != Origin::file || found.size() >= limit) continue;
     const auto at = before.find(now.name(cell.path));
     if (at == before.end()) {
-      found.push_back(printable(now.name(cell.path)) + " is new");
+      found.push_back(printable(now.name(cell.path)) + std::string(kIsNew));
       continue;
     }
     if (at->second->size != cell.size || at->second->mtime_ns != cell.mtime_ns) {
@@ -262,6 +278,15 @@ std::vector<std::string> differences(const Plan& planned, const Catalog& now, si
     if (i >= now.streams.size() || now.streams[i] != planned.stream_files[i].path) {
       found.push_back(printable(planned.stream_files[i].path) + " is no longer among the sources");
     }
+  }
+  // The same files, but a list may say something else of them now.
+  for (size_t i = 0; i < now.samples.size() && found.empty(); ++i) {
+    if (i >= then.samples.size() || !same_but_for_files(then, now, i)) {
+      found.push_back(printable(now.name(now.samples[i].stem)) + std::string(kSaysOther));
+    }
+  }
+  if (found.empty() && now.samples.size() < then.samples.size()) {
+    found.push_back(printable(then.name(then.samples[now.samples.size()].stem)) + " is gone");
   }
   std::sort(found.begin(), found.end());
   return found;

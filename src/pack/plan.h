@@ -65,8 +65,12 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
 
 // The plan as a file that other tasks and later runs load; checked on the way in.
 std::string encode_plan(const Plan& plan);
+// The same bytes straight to a file, a column at a time.
+Status write_plan(Storage& storage, const std::string& path, const Plan& plan, const WriteOptions& options);
 Result<Plan> decode_plan(Bytes bytes);
 
+// How a difference ends that no --skip-bad can pass over.
+inline constexpr std::string_view kIsNew = " is new", kSaysOther = " has another label, text or size";
 // Why the sources no longer are what the plan was made from, by name, at most `limit`; empty if they are.
 std::vector<std::string> differences(const Plan& planned, const Catalog& now, size_t limit);
 

@@ -54,7 +54,9 @@ void add_column(NpzWriter& writer, std::string_view name, const Items& items, Ge
 
 }  // namespace
 
-std::string encode_plan(const Plan& plan) {
+namespace {
+
+void add_columns(const Plan& plan, NpzWriter& writer) {
   const Catalog& catalog = plan.catalog;
   Json json = Json::object();
   json.append("version", kPlanVersion).append("identity", plan.identity).append("format", plan.format);
@@ -100,11 +102,6 @@ std::string encode_plan(const Plan& plan) {
   for (const std::string& path : catalog.missing) table.add(path);
   for (const ShardPlan& shard : plan.shards) table.add(shard.name);
 
-  NpzWriter writer;
-  constexpr uint64_t kCellBytes = 48, kSampleBytes = 52, kPieceBytes = 52, kRest = 1 << 20;
-  writer.reserve(catalog.names.size() + catalog.texts.size() + table.bytes.size() +
-                 catalog.cells.size() * kCellBytes + catalog.samples.size() * kSampleBytes +
-                 plan.pieces.size() * kPieceBytes + plan.shards.size() * kSampleBytes + kRest);
   writer.add("json", json.dump());
   writer.add("table.end", table.end);
   writer.add("table.bytes", table.bytes);
@@ -149,7 +146,27 @@ std::string encode_plan(const Plan& plan) {
   add_column<uint32_t>(writer, "shard.split", plan.shards, [](const ShardPlan& s) { return s.split; });
   add_column<uint64_t>(writer, "shard.first", plan.shards, [](const ShardPlan& s) { return s.first; });
   add_column<uint64_t>(writer, "shard.count", plan.shards, [](const ShardPlan& s) { return s.count; });
+}
+
+}  // namespace
+
+std::string encode_plan(const Plan& plan) {
+  NpzWriter writer;
+  add_columns(plan, writer);
   return writer.finish();
+}
+
+Status write_plan(Storage& storage, const std::string& path, const Plan& plan, const WriteOptions& options) {
+  PACKTRAIN_ASSIGN(file, storage.create(path, 0, options));
+  NpzWriter writer([&](uint64_t offset, Bytes bytes) -> Status {
+    PACKTRAIN_TRY(file->resize(offset + bytes.size()));
+    return file->write_at(offset, bytes);
+  });
+  add_columns(plan, writer);
+  Status status = writer.finish_to_sink();
+  if (status.ok()) status = file->commit();
+  if (!status.ok()) file->discard();
+  return status;
 }
 
 namespace {

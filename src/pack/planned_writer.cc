@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kLargestUnit = 32 << 20;  // a larger sample is not held in memory whole
 constexpr size_t kStreamBytes = 4 << 20;     // but goes through in pieces of this size
-constexpr size_t kClosers = 2, kWaitingToClose = 4;
+constexpr size_t kClosers = 2, kWaitingToClose = 1;
 
 // A buffer that grows without being cleared. One thread at a time.
 class Scratch {

@@ -128,6 +128,10 @@ Result<ShardRows> finished_shard(Storage& storage, const std::string& part, cons
   return rows;
 }
 
+bool is_work_file(std::string_view name) {
+  return name == "plan" || name == "planner" || name.ends_with(".rows") || name.find(".tmp-") != name.npos;
+}
+
 bool is_whole_part(Storage& storage, const std::string& part) {
   auto text = read_whole(storage, part + "/manifest.json");
   return text.ok() && Manifest::decode(*text).ok();
@@ -141,7 +145,7 @@ Status publish_folder(Storage& storage, const std::string& part, const std::stri
   for (const FileSpec& file : manifest.files) belongs.insert(file.path.substr(0, file.path.find('/')));
   std::vector<std::string> extra;
   PACKTRAIN_TRY(storage.list(part, [&](FolderEntry&& entry) {
-    if (!belongs.contains(entry.name)) extra.push_back(std::move(entry.name));
+    if (!belongs.contains(entry.name) && is_work_file(entry.name)) extra.push_back(std::move(entry.name));
     return true;
   }));
   for (const std::string& name : extra) {
@@ -185,7 +189,11 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     return Status(Code::corrupt,
                   count_in_words(left_out.size()) + " samples were left out, more than --skip-bad allows");
   }
-  builder.set_classes(plan.catalog.classes);
+  std::vector<std::string> classes = plan.catalog.classes;
+  for (std::string& name : classes) {
+    if (!is_utf8(name)) name = printable(name);  // JSON holds no other bytes, and two names must stay two
+  }
+  builder.set_classes(std::move(classes));
   // All that the plan knows of samples is in the builder now; a large set need not be in memory twice.
   plan.catalog.samples = {};
   plan.catalog.cells = {};

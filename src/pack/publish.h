@@ -29,6 +29,8 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
                PackReport& report);
 // The last steps alone, for a run that was killed between them: OUT.part already has its manifest.
 Status publish_folder(Storage& storage, const std::string& part, const std::string& out);
+// Whether a file of OUT.part is of the making only, and goes away when it is published.
+bool is_work_file(std::string_view name);
 bool is_whole_part(Storage& storage, const std::string& part);
 // What the names of folders in which index and manifest are prepared start with; the process's token follows.
 inline std::string publish_folder_prefix(const std::string& out) { return out + ".publish-"; }

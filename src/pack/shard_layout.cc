@@ -5,8 +5,12 @@
 namespace packtrain {
 namespace {
 
-std::vector<LaidMember> laid_members(const ShardLayout& layout, const std::vector<uint32_t>& crc32) {
+// What a tail is made of. A tar's does not look at its members, and a million of them need not be listed for
+// it.
+std::vector<LaidMember> laid_members(const ShardLayout& layout, const Layout& format,
+                                     const std::vector<uint32_t>& crc32) {
   std::vector<LaidMember> laid;
+  if (!format.needs_crc32) return laid;
   laid.reserve(layout.members.size());
   for (size_t i = 0; i < layout.members.size(); ++i) {
     const PlannedMember& member = layout.members[i];
@@ -42,13 +46,14 @@ ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& form
   }
   layout.first_member.push_back(layout.members.size());
   layout.tail_offset = at;
-  layout.bytes = at + format.tail_bytes(laid_members(layout, {}), at);
+  layout.bytes = at + format.tail_bytes(laid_members(layout, format, {}), at);
   return layout;
 }
 
 std::string shard_tail(const ShardLayout& layout, const Layout& format, const std::vector<uint32_t>& crc32) {
   std::string tail(layout.bytes - layout.tail_offset, '\0');
-  format.write_tail(laid_members(layout, crc32), layout.tail_offset, std::as_writable_bytes(std::span(tail)));
+  format.write_tail(laid_members(layout, format, crc32), layout.tail_offset,
+                    std::as_writable_bytes(std::span(tail)));
   return tail;
 }
 

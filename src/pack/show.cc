@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/words.h"
+#include "pack/progress_meter.h"
 #include "pack/show_charts.h"
 #include "pack/show_facts.h"
 #include "pack/show_html.h"
@@ -68,14 +69,17 @@ std::string figure(const Dataset& dataset, uint64_t sample, const Tile& tile) {
 
 // The contact sheet, and what sizes of images were met on the way. A sample that cannot be read is shown as
 // such.
-std::string contact_sheet(const Dataset& dataset, const std::vector<uint64_t>& chosen, ShapeCounts& shapes) {
+Result<std::string> contact_sheet(const Dataset& dataset, const std::vector<uint64_t>& chosen,
+                                  const Progress& progress, ShapeCounts& shapes) {
+  ProgressMeter meter(progress, "show", "samples", chosen.size(), 0);
   const std::string unread = damaged_tile("not read: an earlier failure stopped the reading").html;
   std::vector<Tile> tiles(chosen.size(), Tile{unread, std::nullopt});
   const Status status =
       dataset.read_many(chosen, true, [&](size_t position, const Status& read, const SampleBytes& sample) {
         tiles[position] = read.ok() ? sample_tile(dataset.manifest(), sample) : damaged_tile(read.message());
-        return true;
+        return meter.add(1, 0);
       });
+  if (meter.stopped()) return Status(Code::stopped, "stopped; nothing was written");
   std::string out;
   if (!status.ok()) out += "<p class=\"note\">" + html_text(status.text()) + "</p>\n";
   out += "<div class=\"sheet\">\n";
@@ -110,7 +114,7 @@ Result<std::string> show_page(const Dataset& dataset, const ShowOptions& options
   const std::vector<ShardSpec> shards = shards_of(dataset, range);
   ShapeCounts met;
   const std::vector<uint64_t> chosen = choose_samples(dataset, range, classes, options.samples, options.seed);
-  const std::string sheet = contact_sheet(dataset, chosen, met);
+  PACKTRAIN_ASSIGN(sheet, contact_sheet(dataset, chosen, options.progress, met));
   ShapeCounts shapes = recorded_shapes(dataset, range);
   if (shapes.empty() && !met.empty()) add_shapes_from_headers(dataset, range, shapes);
 

@@ -109,6 +109,7 @@ std::string field_name(std::string_view extension) {
       c = '_';
     }
   }
+  if (field.starts_with("__")) field.insert(0, "x");  // "__key__" and its like are webdataset's own
   return field;
 }
 

@@ -50,7 +50,9 @@ class ShardCheck {
   // Whether all that lies between the fields is, byte for byte, what the format writes for these rows: then
   // the container holds these members under these names, and no others. Without it nothing is said either
   // way.
-  bool structure_proved() const { return layout_ != nullptr && as_laid_out_.load(std::memory_order_relaxed); }
+  bool structure_proved() const {
+    return has_checks_ && layout_ != nullptr && as_laid_out_.load(std::memory_order_relaxed);
+  }
 
   uint64_t blocks() const { return (readable_ + kBlockBytes - 1) / kBlockBytes; }
   const std::string& name() const { return spec_.path; }

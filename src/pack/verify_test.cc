@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <string>
 
@@ -300,6 +301,21 @@ TEST(VerifyForeignTest, ATarHasNothingButItsStructure) {
   EXPECT_EQ(report.recoverable.size(), 1u);
 }
 
+TEST(VerifyForeignTest, AKeyMayComeInEveryContainer) {
+  TemporaryFolder folder;
+  IndexBuilder builder;
+  const std::vector<std::string> containers = {folder / "a.tar", folder / "b.tar"};
+  for (const std::string& container : containers) {
+    put(posix_storage(), container, lay_out_shard(builder, container, make_samples(3, 500, 14)));
+  }
+  MakeIndexOptions options;
+  options.out = folder / "both";
+  ASSERT_TRUE(make_index(posix_storage(), containers, options).ok());
+  const VerifyReport report = checked(posix_storage(), folder / "both");
+  EXPECT_EQ(report.samples, 6u);
+  EXPECT_EQ(report.findings_count, 0u) << in_words(report);
+}
+
 TEST(VerifyForeignTest, AZipHasItsOwnChecks) {
   MemoryStorage storage;
   const std::vector<TestSample> samples = make_samples(6, 3000, 12);
@@ -342,6 +358,13 @@ TEST(VerifyForeignTest, AContainerThatChangedAfterItWasIndexedIsNoticed) {
     VerifyReport report = checked(storage, folder / "a.tar");
     EXPECT_EQ(report.findings_count, 0u) << in_words(report);
     EXPECT_EQ(report.structure_only, !checksum);
+    const auto indexed_at = std::filesystem::last_write_time(folder / "a.tar");
+    std::string zeroed = bytes;
+    zeroed.replace(3072, 2048, 2048, '\0');
+    put(storage, folder / "a.tar", zeroed);
+    std::filesystem::last_write_time(folder / "a.tar", indexed_at);
+    EXPECT_GT(checked(storage, folder / "a.tar").findings_count, 0u)
+        << "damage that left size and time as they were";
     put(storage, folder / "a.tar", bytes);  // the same bytes, later
     EXPECT_EQ(checked(storage, folder / "a.tar").findings_count, 1u);
     std::string changed = bytes;
