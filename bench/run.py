@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="instead of each figure's own number")
     parser.add_argument("--scale", type=float, default=1.0, help="of the workloads, for a quick look")
     parser.add_argument("--data", type=Path, default=ROOT / "build" / "bench-data", help="where data is kept")
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "dev", help="the build to measure")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "bench", help="the build to measure")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "runs", help="where reports go")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.names) - FIGURES.keys())

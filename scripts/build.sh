@@ -30,6 +30,10 @@ build() {
       done
       options+=(-DPACKTRAIN_BENCH=OFF)
       ;;
+    bench)
+      base=release
+      options+=(-DPACKTRAIN_BENCH=ON -DPACKTRAIN_PYTHON=ON "-DPython_EXECUTABLE=$root/.venv/bin/python")
+      ;;
     release | asan | tsan) ;;
     *) stop "there is no preset '$preset'; see ./dev help" ;;
   esac

@@ -118,8 +118,8 @@ void say_skipped(Run& run, const PackReport& report) {
             " other files");
   }
   if (report.renamed > 0) {
-    run.say("renamed: " + count_in_words(report.renamed) +
-            " keys, so that every reader takes them; extract restores the original names");
+    run.say("renamed: " + counted(report.renamed, "key") +
+            ", so that every reader takes them; extract restores the original names");
   }
 }
 
@@ -134,9 +134,9 @@ void say_bad(Run& run, const PackReport& report) {
 }
 
 void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
-  run.say("would pack " + count_in_words(report.samples) + " samples (" +
-          bytes_in_words(report.payload_bytes) + ", " + std::to_string(report.classes) + " classes) into " +
-          count_in_words(report.shards) + " " + options.format + " shards of about " +
+  run.say("would pack " + counted(report.samples, "sample") + " (" + bytes_in_words(report.payload_bytes) +
+          ", " + std::to_string(report.classes) + " classes) into " + count_in_words(report.shards) + " " +
+          options.format + " shards of about " +
           bytes_in_words(report.shards ? report.bytes / report.shards : 0) + ", " +
           bytes_in_words(report.bytes) + " in all");
   run.say("inodes: " + count_in_words(report.inodes_before) + " -> " + count_in_words(report.inodes_after));
@@ -153,8 +153,8 @@ void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
 
 void say_done(Run& run, const PackReport& report) {
   const double seconds = report.seconds_scan + report.seconds_write + report.seconds_publish;
-  run.say("packed " + count_in_words(report.samples) + " samples into " + count_in_words(report.shards) +
-          " shards, " + bytes_in_words(report.bytes) + ", in " + seconds_in_words(seconds) +
+  run.say("packed " + counted(report.samples, "sample") + " into " + counted(report.shards, "shard") + ", " +
+          bytes_in_words(report.bytes) + ", in " + seconds_in_words(seconds) +
           (report.seconds_write > 0 && report.shards_kept == 0
                ? " (" +
                      bytes_in_words(
@@ -169,8 +169,8 @@ void say_done(Run& run, const PackReport& report) {
             count_in_words(report.inodes_after) + " after");
   }
   if (!report.bad.empty()) {
-    run.warn("left out " + count_in_words(report.bad.size()) +
-             " samples that cannot be read; the manifest lists them:");
+    run.warn("left out " + counted(report.bad.size(), "sample") +
+             " that cannot be read; the manifest lists them:");
     say_bad(run, report);
   }
   say_skipped(run, report);
@@ -209,8 +209,8 @@ Status run_pack(PackArguments& arguments, Run& run) {
     run.result().set("shortfall_bytes", report.shortfall_bytes);
     say_plan(run, options, report);
   } else if (options.plan_only) {
-    run.say("planned " + count_in_words(report.samples) + " samples in " + count_in_words(report.shards) +
-            " shards; run the same "
+    run.say("planned " + counted(report.samples, "sample") + " in " + counted(report.shards, "shard") +
+            "; run the same "
             "command without --plan, in one or several tasks, to write them");
   } else if (report.published) {
     say_done(run, report);

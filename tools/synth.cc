@@ -36,13 +36,12 @@ Status run_synth(SynthArguments& arguments, Run& run) {
       .set("folders", report.folders)
       .set("bytes", report.bytes)
       .set("dry_run", options.dry_run);
-  const std::string size = count_in_words(report.files) + " files, " + bytes_in_words(report.bytes);
+  const std::string size = counted(report.files, "file") + ", " + bytes_in_words(report.bytes);
   if (options.dry_run) {
-    run.say("would write about " + size + " in " + count_in_words(report.folders) + " folders to " +
-            options.out);
+    run.say("would write about " + size + " in " + counted(report.folders, "folder") + " to " + options.out);
     return {};
   }
-  run.say("wrote " + size + " in " + count_in_words(report.folders) + " folders to " + options.out);
+  run.say("wrote " + size + " in " + counted(report.folders, "folder") + " to " + options.out);
   run.say("next: packtrain pack " + options.out + " " + options.out + ".pt");
   return {};
 }

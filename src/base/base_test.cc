@@ -104,6 +104,8 @@ TEST(WordsTest, SizesReadAndWrite) {
   EXPECT_EQ(bytes_in_words(999999), "1.00 MB");
   EXPECT_EQ(count_in_words(1281167), "1,281,167");
   EXPECT_EQ(count_in_words(12), "12");
+  EXPECT_EQ(counted(1, "shard"), "1 shard");
+  EXPECT_EQ(counted(1200, "shard"), "1,200 shards");
   EXPECT_EQ(*parse_bytes("512M"), 512000000u);
   EXPECT_EQ(*parse_bytes("1.5GB"), 1500000000u);
   EXPECT_EQ(*parse_bytes("64MiB"), 64u << 20);

@@ -32,6 +32,12 @@ std::string count_in_words(uint64_t count) {
   return digits;
 }
 
+std::string counted(uint64_t count, std::string_view noun) {
+  std::string words = count_in_words(count);
+  words.append(1, ' ').append(noun);
+  return count == 1 ? words : words + "s";
+}
+
 std::string seconds_in_words(double seconds) {
   char text[48];
   if (!(seconds >= 0) || seconds > 1e12) return "unknown time";

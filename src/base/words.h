@@ -9,9 +9,10 @@
 
 namespace packtrain {
 
-std::string bytes_in_words(uint64_t bytes);    // "1.28 GB", powers of 1000
-std::string count_in_words(uint64_t count);    // "1,281,167"
-std::string seconds_in_words(double seconds);  // "45 s", "3 min 12 s", "2 h 05 min"
+std::string bytes_in_words(uint64_t bytes);                  // "1.28 GB", powers of 1000
+std::string count_in_words(uint64_t count);                  // "1,281,167"
+std::string counted(uint64_t count, std::string_view noun);  // "1 shard", "1,281,167 samples"
+std::string seconds_in_words(double seconds);                // "45 s", "3 min 12 s", "2 h 05 min"
 // "512M", "1.5G", "64MiB", "1000": K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024; a trailing B may
 // follow.
 Result<uint64_t> parse_bytes(std::string_view text);

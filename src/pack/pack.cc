@@ -340,10 +340,12 @@ Status Packer::write(const Plan& plan) {
     std::sort(report.bad.begin(), report.bad.end(),
               [](const BadSample& a, const BadSample& b) { return a.path < b.path; });
     return Status(Code::corrupt,
-                  count_in_words(report.bad.size()) + " samples cannot be packed (" +
+                  counted(report.bad.size(), "sample") + " cannot be packed (" +
                       printable(report.bad.front().path) + " " + report.bad.front().what +
                       "); everything else is, nothing is published: mend them and run the same "
-                      "command again, or leave them out with --skip-bad " +
+                      "command again (remove " +
+                      printable(part_) +
+                      " first if their bytes have changed), or leave them out with --skip-bad " +
                       std::to_string(report.bad.size()));
   }
   report.shards_written = all.size();

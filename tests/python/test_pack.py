@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +214,15 @@ def test_what_a_callback_raises_comes_out(tmp_path: Path) -> None:
         big_synth(tmp_path / "out", progress=progress)
 
 
-def test_ctrl_c_is_heard_during_a_long_call(tmp_path: Path) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A run that was started in the background ignores SIGINT; here it is heard whatever started it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_heard_during_a_long_call(tmp_path: Path, interruptible: None) -> None:
     timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     begun = time.monotonic()
@@ -259,7 +268,7 @@ def test_doctor_says_what_there_is() -> None:
     assert report.place.bytes_total > 0
 
 
-def test_interrupting_from_another_thread_is_heard(tmp_path: Path) -> None:
+def test_interrupting_from_another_thread_is_heard(tmp_path: Path, interruptible: None) -> None:
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
