@@ -93,8 +93,8 @@ def count_junit(files: Sequence[Path]) -> Outcome:
 def cpp_tests(run: StageRun, preset: str) -> Outcome:
     if not run.build(preset):
         return Outcome(failed=1)
-    # ThreadSanitizer does not see that the kernel hands io_uring's completions over; tests that ask for io_uring by
-    # name use it all the same.
+    # ThreadSanitizer does not see that the kernel hands io_uring's completions over; tests that ask for it
+    # by name use it all the same.
     storage = {"PACKTRAIN_IO": "pool"} if preset == "tsan" else {}
     code = run.call(
         "ctest",
