@@ -97,6 +97,8 @@ class IndexBuilder {
   IndexBuilder(IndexBuilder&&) noexcept;
   IndexBuilder& operator=(IndexBuilder&&) noexcept;
 
+  // What is to come, if it is known: spares the copies of growing, and the memory for them.
+  void reserve(uint64_t samples, uint64_t fields, uint64_t key_bytes, uint64_t path_bytes);
   uint32_t add_shard(ShardSpec shard);              // its samples follow; `samples` is counted here
   uint16_t add_pipeline(const Pipeline& pipeline);  // the same one gives the same number
   uint64_t add_block(const Block& block);

@@ -9,14 +9,20 @@
 namespace packtrain {
 namespace {
 
-// A field of a sample as the formats report it: a plain stretch, or slices of blocks.
+// A field of a sample as the formats report it: a plain stretch, or slices of blocks. There are millions of
+// them, so lengths share their word with what is small: no container holds 2^48 bytes.
 struct CellRecord {
-  uint64_t offset = 0, length = 0;  // plain: in the shard; sliced: first slice and their number
-  uint32_t shard = 0, check = 0;
-  uint16_t field = 0;  // a set with more kinds of fields is refused by whoever scans it
-  CheckKind kind = CheckKind::none;
-  bool sliced = false;
+  uint64_t offset = 0;       // plain: in the shard; sliced: the first slice
+  uint64_t length : 48 = 0;  // plain: in bytes; sliced: the number of slices
+  uint64_t field : 16 = 0;   // a set with more kinds of fields is refused by whoever scans it
+  uint32_t check = 0;
+  uint32_t shard : 29 = 0;
+  uint32_t kind_number : 2 = 0;  // CheckKind
+  uint32_t sliced : 1 = 0;
+
+  CheckKind kind() const { return static_cast<CheckKind>(kind_number); }
 };
+static_assert(sizeof(CellRecord) == 24);
 
 }  // namespace
 
@@ -69,6 +75,16 @@ IndexBuilder::~IndexBuilder() = default;
 IndexBuilder::IndexBuilder(IndexBuilder&&) noexcept = default;
 IndexBuilder& IndexBuilder::operator=(IndexBuilder&&) noexcept = default;
 
+void IndexBuilder::reserve(uint64_t samples, uint64_t fields, uint64_t key_bytes, uint64_t path_bytes) {
+  state_->first_cell.reserve(samples);
+  state_->labels.reserve(samples);
+  state_->key_end.reserve(samples);
+  state_->cells.reserve(fields);
+  state_->path_end.reserve(fields);
+  state_->keys.reserve(key_bytes);
+  state_->paths.reserve(path_bytes);
+}
+
 uint32_t IndexBuilder::add_shard(ShardSpec shard) {
   shard.samples = 0;
   state_->shards.push_back(std::move(shard));
@@ -105,12 +121,20 @@ void IndexBuilder::begin_sample(std::string_view key) {
 
 void IndexBuilder::add_field(std::string_view name, uint32_t shard, uint64_t offset, uint64_t length,
                              CheckKind kind, uint32_t check, std::string_view path) {
-  CellRecord cell{offset, length, shard, check, 0, kind, false};
+  CellRecord cell;
+  cell.offset = offset;
+  cell.length = length;
+  cell.shard = shard;
+  cell.check = check;
+  cell.kind_number = static_cast<uint32_t>(kind) & 3;
   state_->begin_cell(cell, name, path);
 }
 
 void IndexBuilder::add_field(std::string_view name, std::span<const Slice> slices, std::string_view path) {
-  CellRecord cell{state_->slices.size(), slices.size(), 0, 0, 0, CheckKind::none, true};
+  CellRecord cell;
+  cell.offset = state_->slices.size();
+  cell.length = slices.size();
+  cell.sliced = 1;
   state_->slices.insert(state_->slices.end(), slices.begin(), slices.end());
   state_->begin_cell(cell, name, path);
 }
@@ -170,11 +194,11 @@ bool IndexBuilder::State::fits_rows() const {
     for (uint64_t i = first_cell[sample]; i < end_cell; ++i) {
       const CellRecord& cell = cells[i];
       if (cell.sliced || cell.shard != cells[first_cell[sample]].shard) return false;
-      if (seen[cell.field] && kinds[cell.field] != cell.kind) return false;
+      if (seen[cell.field] && kinds[cell.field] != cell.kind()) return false;
       seen[cell.field] = true;
-      kinds[cell.field] = cell.kind;
+      kinds[cell.field] = cell.kind();
       begin = std::min(begin, cell.offset);
-      end = std::max(end, cell.offset + cell.length);
+      end = std::max<uint64_t>(end, cell.offset + cell.length);
       together += cell.length;
     }
     if (begin == UINT64_MAX) continue;
@@ -211,7 +235,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
   const bool rows_fit = state.fits_rows();
   for (CellRecord& cell : state.cells) {
     cell.field = static_cast<uint16_t>(position[cell.field]);
-    if (rows_fit) manifest.fields[cell.field].check = cell.kind;
+    if (rows_fit) manifest.fields[cell.field].check = cell.kind();
   }
   const auto end_cell = [&](uint64_t sample) {
     return sample + 1 < samples ? state.first_cell[sample + 1] : uint64_t{state.cells.size()};
@@ -247,14 +271,19 @@ IndexBuilder::Finished IndexBuilder::finish() {
     std::vector<uint64_t> offset(samples);
     std::vector<uint32_t> length(samples), shard(samples);
     const size_t fields = manifest.fields.size();
-    std::vector<uint64_t> cell_of(samples * fields, UINT64_MAX);
+    // Where every sample has every field, in order, cells and paths lie as they shall lie.
+    bool in_order = state.cells.size() == samples * fields;
+    for (uint64_t i = 0; i < state.cells.size() && in_order; ++i)
+      in_order = state.cells[i].field == i % fields && state.first_cell[i / fields] == i - i % fields;
+    std::vector<uint64_t> cell_of;
+    if (!in_order) cell_of.assign(samples * fields, UINT64_MAX);
     for (uint64_t sample = 0; sample < samples; ++sample) {
       uint64_t begin = UINT64_MAX, end = 0;
       for (uint64_t i = state.first_cell[sample]; i < end_cell(sample); ++i) {
         const CellRecord& cell = state.cells[i];
-        cell_of[sample * fields + cell.field] = i;
+        if (!in_order) cell_of[sample * fields + cell.field] = i;
         begin = std::min(begin, cell.offset);
-        end = std::max(end, cell.offset + cell.length);
+        end = std::max<uint64_t>(end, cell.offset + cell.length);
         shard[sample] = cell.shard;
       }
       if (begin == UINT64_MAX) continue;
@@ -267,7 +296,8 @@ IndexBuilder::Finished IndexBuilder::finish() {
     for (size_t field = 0; field < fields; ++field) {
       std::vector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
       for (uint64_t sample = 0; sample < samples; ++sample) {
-        const uint64_t i = cell_of[sample * fields + field];
+        const uint64_t slot = sample * fields + field;
+        const uint64_t i = in_order ? slot : cell_of[slot];
         if (i == UINT64_MAX) continue;
         const CellRecord& cell = state.cells[i];
         start[sample] = static_cast<uint32_t>(cell.offset - offset[sample]);
@@ -281,9 +311,6 @@ IndexBuilder::Finished IndexBuilder::finish() {
     }
     give_back(state.cells);
     give_back(state.first_cell);
-    // Where every sample has every field, in order, the paths lie as they shall lie.
-    bool in_order = true;
-    for (uint64_t i = 0; i < cell_of.size() && in_order; ++i) in_order = cell_of[i] == i;
     if (in_order) {
       path_end = std::move(state.path_end);
       paths = std::move(state.paths);
@@ -319,7 +346,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
           }
         } else {
           Block block{.shard = cell.shard,
-                      .check_kind = cell.kind,
+                      .check_kind = cell.kind(),
                       .offset = cell.offset,
                       .stored = cell.length,
                       .raw = cell.length,

@@ -61,38 +61,44 @@ void add_hash(std::string_view original, uint64_t attempt, size_t limit, std::st
   key += hex64(xxh64(as_bytes(original), attempt));
 }
 
-// Which keys are taken: positions in a vector of keys, by open addressing. 8 to 16 bytes a key.
+// The keys given out so far, each to one sample. Open addressing over the keys themselves: 8 to 16 bytes a
+// key.
 class KeyTable {
  public:
-  explicit KeyTable(const std::vector<std::string>& keys)
-      : keys_(keys), slots_(std::bit_ceil(keys.size() * 2 + 2), kFree), mask_(slots_.size() - 1) {}
+  explicit KeyTable(Catalog& catalog)
+      : catalog_(catalog),
+        keys_(catalog.samples.size()),
+        slots_(std::bit_ceil(keys_.size() * 2 + 2), kFree),
+        mask_(slots_.size() - 1) {}
 
-  // False if an equal key is there already.
-  bool insert(uint32_t position) {
-    const std::string& key = keys_[position];
-    for (size_t slot = xxh64(as_bytes(key)) & mask_;; slot = (slot + 1) & mask_) {
-      if (slots_[slot] == kFree) {
-        slots_[slot] = position;
-        return true;
-      }
-      if (keys_[slots_[slot]] == key) return false;
+  // False if another sample has this key already.
+  bool give(size_t sample, std::string_view key) {
+    size_t slot = xxh64(as_bytes(key)) & mask_;
+    for (; slots_[slot] != kFree; slot = (slot + 1) & mask_) {
+      if (catalog_.name(keys_[slots_[slot]]) == key) return false;
     }
+    slots_[slot] = static_cast<uint32_t>(sample);
+    const NameRef stem = catalog_.samples[sample].stem;
+    keys_[sample] = key == catalog_.name(stem) ? stem : catalog_.keep(key);
+    return true;
   }
+  bool has_key(size_t sample) const { return keys_[sample].bytes != 0; }
+  std::vector<NameRef> take() { return std::move(keys_); }
 
  private:
   static constexpr uint32_t kFree = UINT32_MAX;
-  const std::vector<std::string>& keys_;
+  Catalog& catalog_;
+  std::vector<NameRef> keys_;
   std::vector<uint32_t> slots_;
   const size_t mask_;
 };
 
 }  // namespace
 
-std::vector<std::string> make_keys(const Catalog& catalog) {
-  std::vector<std::string> keys(catalog.samples.size());
-  std::vector<bool> kept(keys.size());  // the key is the original name
-  KeyTable taken(keys);
-  std::string original;
+std::vector<NameRef> make_keys(Catalog& catalog) {
+  const size_t samples = catalog.samples.size();
+  KeyTable table(catalog);
+  std::string original, safe, key;
   const auto set_original = [&](size_t i) {
     const CatalogSample& sample = catalog.samples[i];
     original.clear();
@@ -100,6 +106,7 @@ std::vector<std::string> make_keys(const Catalog& catalog) {
       original = prefix_of(catalog, catalog.cells[c]);
     if (!original.empty()) original += '/';
     original += catalog.name(sample.stem);
+    make_safe(original, safe);
   };
   const auto limit_of = [&](size_t i) {
     size_t longest = 0;
@@ -109,26 +116,23 @@ std::vector<std::string> make_keys(const Catalog& catalog) {
   };
 
   // Names that need no change come first, whatever their place: nobody else may take their key.
-  for (size_t i = 0; i < keys.size(); ++i) {
+  for (size_t i = 0; i < samples; ++i) {
     set_original(i);
-    make_safe(original, keys[i]);
-    if (keys[i] == original && keys[i].size() <= limit_of(i))
-      kept[i] = taken.insert(static_cast<uint32_t>(i));
+    if (safe == original && safe.size() <= limit_of(i)) (void)table.give(i, safe);
   }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (kept[i]) continue;
-    const size_t limit = limit_of(i);
-    if (keys[i].size() <= limit && taken.insert(static_cast<uint32_t>(i))) continue;
+  for (size_t i = 0; i < samples; ++i) {
+    if (table.has_key(i)) continue;
     set_original(i);
-    const std::string safe = keys[i];
+    const size_t limit = limit_of(i);
+    if (safe.size() <= limit && table.give(i, safe)) continue;
     // Ends: every attempt is another hash, and only so many keys are taken.
     for (uint64_t attempt = 0;; ++attempt) {
-      keys[i] = safe;
-      add_hash(original, attempt, limit, keys[i]);
-      if (taken.insert(static_cast<uint32_t>(i))) break;
+      key = safe;
+      add_hash(original, attempt, limit, key);
+      if (table.give(i, key)) break;
     }
   }
-  return keys;
+  return table.take();
 }
 
 std::string recorded_path(const Catalog& catalog, const Cell& cell) {

@@ -174,18 +174,10 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
   plan.identity = std::move(identity);
   plan.pipelines.push_back({});
   plan.catalog = std::move(catalog);
-  {
-    const std::vector<std::string> keys = make_keys(plan.catalog);
-    plan.keys.reserve(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const NameRef stem = plan.catalog.samples[i].stem;
-      if (keys[i] == plan.catalog.name(stem)) {
-        plan.keys.push_back(stem);
-      } else {
-        plan.keys.push_back(plan.catalog.keep(keys[i]));
-        ++plan.renamed;
-      }
-    }
+  plan.keys = make_keys(plan.catalog);
+  for (size_t i = 0; i < plan.keys.size(); ++i) {
+    const NameRef stem = plan.catalog.samples[i].stem;
+    if (plan.keys[i].at != stem.at || plan.keys[i].bytes != stem.bytes) ++plan.renamed;
   }
   PACKTRAIN_TRY(resolve_containers(plan));
   for (const std::string& path : plan.catalog.streams) {
@@ -236,6 +228,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
       plan.shards.push_back({"", split, base + first, end - first});
       first = end;
     }
+    std::vector<uint64_t>().swap(samples);
   }
   // Numbered within each split, from 0.
   uint32_t last_split = UINT32_MAX;

@@ -303,19 +303,19 @@ Result<Plan> decode_plan(Bytes bytes) {
   // The checks above and each column's CRC make this a plan that encode_plan wrote; its numbers are trusted.
   catalog.cells.resize(cells);
   for (size_t i = 0; i < cells; ++i) {
-    catalog.cells[i] = {static_cast<Origin>(kind[i] & 0xff),
-                        static_cast<uint16_t>(kind[i] >> 8),
-                        static_cast<uint32_t>(kind[i] >> 32),
-                        inner[i],
-                        where[i],
-                        size[i],
-                        mtime[i],
-                        {path[i], path_bytes[i]}};
+    catalog.cells[i] = {.where = where[i],
+                        .size = size[i],
+                        .mtime_ns = mtime[i],
+                        .path = {path[i], path_bytes[i]},
+                        .source = static_cast<uint32_t>(kind[i] >> 32),
+                        .inner_field = inner[i],
+                        .field = static_cast<uint16_t>(kind[i] >> 8),
+                        .origin = static_cast<Origin>(kind[i] & 0xff)};
   }
   catalog.samples.resize(samples);
   plan.keys.resize(samples);
   for (size_t i = 0; i < samples; ++i) {
-    catalog.samples[i] = {first_cell[i], label[i], split[i], {stem[i], stem_bytes[i]}};
+    catalog.samples[i] = {first_cell[i], label[i], {stem[i], stem_bytes[i]}, split[i]};
     plan.keys[i] = {key[i], key_bytes[i]};
   }
   plan.pieces.resize(pieces);

@@ -91,6 +91,13 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
   return {};
 }
 
+void reserve_for(const Plan& plan, IndexBuilder& builder) {
+  uint64_t key_bytes = 0, path_bytes = 0;
+  for (const NameRef key : plan.keys) key_bytes += key.bytes;
+  for (const Cell& cell : plan.catalog.cells) path_bytes += cell.path.bytes;
+  builder.reserve(plan.keys.size(), plan.catalog.cells.size(), key_bytes, path_bytes);
+}
+
 Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
   Json facts = Json::object();
   // Paths of this machine stay out: the same source gives the same bytes wherever it is mounted.
@@ -162,9 +169,11 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
                PackReport& report) {
   const Layout* layout = plan.compress == "none" ? format.layout : nullptr;
   IndexBuilder builder;
+  reserve_for(plan, builder);
   Sidecars sidecars(request.sidecars);
   std::vector<BadSample> left_out;
-  for (const std::string& path : plan.catalog.missing) left_out.push_back({path, "is listed, but not there"});
+  for (const std::string& path : plan.catalog.missing)
+    left_out.push_back({path, "is listed, but no file is there"});
   report.smallest_shard_samples = report.smallest_shard_bytes = UINT64_MAX;
   for (const ShardPlan& shard : plan.shards) {
     PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
