@@ -15,12 +15,22 @@ if [ "$python" != .venv/bin/python ]; then
   "$tools/bin/python" -m pip install --disable-pip-version-check -qq -r requirements/test.txt
 fi
 PATH=$PWD/$tools/bin:$PATH
-python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$work/raw" .
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+# libstdc++ goes inside too: RHEL 9 has the glibc that a build on Debian 12 asks for, but an older libstdc++. Its
+# symbols stay hidden, as other modules of the process bring one of their own, and what is not called is dropped: unused
+# parts of it (arc4random) and a static libgcc (_dl_find_object) would ask for a newer glibc than all the rest.
+runtime="-static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections"
+python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$work/raw" \
+  -C "build-dir=$work/{wheel_tag}" \
+  -C "cmake.define.CMAKE_MODULE_LINKER_FLAGS=$runtime" -C "cmake.define.CMAKE_EXE_LINKER_FLAGS=$runtime" .
 rm -f dist/packtrain-*.whl
 auditwheel repair -w dist "$work"/raw/packtrain-*.whl
 wheel=$(ls dist/packtrain-*.whl)
 auditwheel show "$wheel"
 
+rm -rf "$work/house"
 python -m pip download --disable-pip-version-check -qq --no-deps -d "$work/house" \
   "$(python -m pip freeze | grep '^numpy==')"
 interpreter=$(python -c 'import os, sys; print(os.path.realpath(sys.executable))')
