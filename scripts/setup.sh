@@ -137,3 +137,18 @@ setup_wheelhouse() {
 setup_interop() {
   setup_python interop || say "left out: the large readers of requirements/interop.txt; their tests will be skipped"
 }
+
+# Readers that bring PyTorch, a few GB, in an environment of their own.
+setup_readers() {
+  local stamp
+  stamp=build/readers/stamp-$(hash_of requirements/readers.txt)
+  [ ! -e "$stamp" ] || return 0
+  say "installing requirements/readers.txt into build/readers"
+  if .venv/bin/python -m venv --clear build/readers &&
+    build/readers/bin/python -m pip install --disable-pip-version-check -qq -r requirements/readers.txt; then
+    touch "$stamp"
+  else
+    rm -rf build/readers
+    say "left out: the readers of requirements/readers.txt; the soak will skip them"
+  fi
+}

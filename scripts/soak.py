@@ -1,4 +1,4 @@
-"""The counts that take long: kills, flipped bits, lack of room, changing sources, fuzzing, sizes.
+"""What takes long: kills, flipped bits, lack of room, changing sources, other readers, fuzzing, sizes.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
 same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.
@@ -21,6 +21,7 @@ from soaking.check import FULL, SMALL, Check, Part, Setting
 from soaking.command import Command
 from soaking.damage import flips, header_flips, truncations
 from soaking.fuzzing import fuzzing
+from soaking.interop import interop
 from soaking.kills import kills
 from soaking.room import room
 from soaking.sizes import sizes
@@ -37,6 +38,7 @@ PARTS: dict[str, Part] = {
     "headers": header_flips,
     "room": room,
     "changes": changes,
+    "interop": interop,
     "sizes": sizes,
     "fuzzing": fuzzing,
 }

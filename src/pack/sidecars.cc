@@ -31,6 +31,11 @@ Status check_sidecars(const std::vector<std::string>& names, std::string_view fo
   return {};
 }
 
+bool is_made_by_other_tools(std::string_view path) {
+  // `energon prepare --tar-index-only` makes them, for datasets that are joined or read by name.
+  return path == ".nv-meta/index.sqlite" || path == ".nv-meta/index.uuid";
+}
+
 void SidecarShard::begin_sample(uint64_t head_offset) {
   ++samples_;
   if (dali_ && samples_ > 1) dali_lines_ += '\n';

@@ -1,10 +1,10 @@
 // Sidecars: the indexes that other tools want beside tar shards.
 //
-//   wids     SPLIT.wids.json       one per split: shards with their sample counts
-//   dali     SHARD.idx             "v1.2 N", then a line per sample: extension, offset of the data, size,
-//   member name energon  SHARD.tar.idx         u64 per sample: offset of its first head; then the offset
-//   behind the last sample
-//            .nv-meta/…            .info.json (shard counts), split.yaml, dataset.yaml
+//   wids     SPLIT.wids.json   one per split: shards with their sample counts
+//   dali     SHARD.idx         "v1.2 N", then a line per sample: for each member its extension, the offset of
+//                              its data, its size and its name
+//   energon  SHARD.tar.idx     u64 per sample: offset of its first head; then the offset behind the last
+//            .nv-meta/         .info.json (shard counts), split.yaml, dataset.yaml
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ namespace packtrain {
 
 // Names of the sidecars there are; a wrong one is Code::invalid.
 Status check_sidecars(const std::vector<std::string>& names, std::string_view format);
+
+// Whether `path`, relative to a dataset's folder, is a file that a tool makes by itself beside our sidecars:
+// it may be there, and nothing is known of its bytes.
+bool is_made_by_other_tools(std::string_view path);
 
 // What one shard adds. One thread at a time.
 class SidecarShard {

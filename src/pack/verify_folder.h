@@ -1,5 +1,5 @@
 // A dataset's folder against its manifest: every file that is listed is there and has its hash, and no other
-// is.
+// is, but for what tools make by themselves beside our sidecars.
 #pragma once
 
 #include <string>

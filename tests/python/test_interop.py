@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
+import shutil
 import struct
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -176,6 +179,104 @@ def test_energon_index(sidecars: Path) -> None:
     assert counts == {shard.path: shard.samples for shard in pt.Dataset(sidecars).shards}
     split = (sidecars / ".nv-meta/split.yaml").read_text()
     assert all(shard.path in split for shard in pt.Dataset(sidecars).shards)
+
+
+def test_wids_reads_our_shards_in_any_order(sidecars: Path) -> None:
+    wids = pytest.importorskip("wids", reason="wids, or the PyTorch it needs, is not installed")
+    for split, count in pt.Dataset(sidecars).splits.items():
+        ours = pt.Dataset(sidecars, split)
+        theirs = wids.ShardListDataset(
+            str(sidecars / f"{split}.wids.json"),
+            localname=lambda url: url,  # read where they are, not copied into a cache
+            transformations=[lambda sample: sample],
+        )
+        assert len(theirs) == count
+        for position in random.Random(count).sample(range(count), count):
+            sample = theirs[position]
+            got = (sample["__key__"], sample[".jpg"].read(), int(sample[".cls"].read()))
+            expected = ours[position]
+            assert got == (expected["__key__"], expected["jpg"], expected["cls"])
+        theirs.close()
+
+
+@pytest.fixture(scope="module")
+def energon() -> Any:
+    return pytest.importorskip("megatron.energon", reason="NVIDIA Energon is not installed")
+
+
+def energon_prepare(folder: Path, *options: str) -> None:
+    command = [sys.executable, "-m", "megatron.energon.cli.main", "prepare", "--non-interactive"]
+    done = subprocess.run([*command, "--num-workers=1", *options, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_energon_reads_our_shards(sidecars: Path, energon: Any) -> None:
+    encoder = energon.DefaultTaskEncoder()
+    encoder.decoder = None  # bytes as they are in the shard
+    encoder.cookers = [energon.Cooker(energon.stateless(lambda sample: sample))]
+    options = {
+        "worker_config": energon.WorkerConfig(rank=0, world_size=1, num_workers=0),
+        "batch_size": None,
+        "task_encoder": encoder,
+    }
+    for split in pt.Dataset(sidecars).splits:
+        ours = list(pt.Dataset(sidecars, split))
+        in_order = energon.get_loader(energon.get_val_dataset(sidecars, split_part=split, **options))
+        got = list(in_order)
+        assert [sample["__key__"] for sample in got] == [sample["__key__"] for sample in ours]
+        assert by_key(got) == by_key(ours)
+
+        restored = [in_order.restore_sample(sample["__restore_key__"]) for sample in reversed(got)]
+        assert [(sample["__key__"], sample["jpg"]) for sample in restored] == [
+            (sample["__key__"], sample["jpg"]) for sample in reversed(ours)
+        ]
+
+        shuffled = energon.get_train_dataset(
+            sidecars,
+            split_part=split,
+            shuffle_buffer_size=16,
+            max_samples_per_sequence=4,
+            repeat=False,
+            **options,
+        )
+        got = list(energon.get_loader(shuffled))
+        assert len(got) == len(ours)
+        assert by_key(got) == by_key(ours)
+
+
+def test_energon_sidecars_are_what_its_own_tool_writes(sidecars: Path, energon: Any, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    braces = pytest.importorskip("braceexpand")
+    shards = shards_of(sidecars)
+    for shard in shards:
+        shutil.copy(shard, tmp_path)
+    splits = [f"--split-parts={name}:{name}-.*" for name in pt.Dataset(sidecars).splits]
+    energon_prepare(tmp_path, *splits, "--sample-type=CrudeWebdataset")
+
+    def meta(folder: Path, name: str) -> Any:
+        return yaml.safe_load((folder / ".nv-meta" / name).read_text())
+
+    def shards_by_split(folder: Path) -> dict[str, list[str]]:
+        parts = meta(folder, "split.yaml")["split_parts"]
+        return {name: [shard for part in parts[name] for shard in braces.braceexpand(part)] for name in parts}
+
+    for shard in shards:
+        assert Path(f"{shard}.idx").read_bytes() == (tmp_path / f"{shard.name}.idx").read_bytes()
+    assert meta(sidecars, ".info.json")["shard_counts"] == meta(tmp_path, ".info.json")["shard_counts"]
+    assert meta(sidecars, "dataset.yaml") == meta(tmp_path, "dataset.yaml")
+    assert shards_by_split(sidecars) == shards_by_split(tmp_path)
+
+
+def test_energon_may_add_its_database(sidecars: Path, energon: Any, tmp_path: Path) -> None:
+    """Reading samples by name, which joined datasets do, needs index.sqlite: Energon's tool makes it."""
+    data = Path(shutil.copytree(sidecars, tmp_path / "data"))
+    energon_prepare(data, "--tar-index-only")
+    assert (data / ".nv-meta/index.sqlite").is_file()
+    assert pt.verify(data).ok
+    stores = pytest.importorskip("megatron.energon.cache.file_store")
+    files = stores.WebdatasetFileStore(energon.epathlib.EPath(data))
+    for sample in pt.Dataset(sidecars):
+        assert files[sample["__key__"] + ".jpg"][0] == sample["jpg"]
 
 
 # What others write
