@@ -1,6 +1,8 @@
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,14 +32,22 @@ Status no_room(uint64_t size, uint64_t free, std::string_view part) {
       .at(printable(part));
 }
 
-// Sets the length, with its blocks allocated where the filesystem can. Elsewhere the room is looked up:
-// another writer may still take it, but most lacks show now.
+// tmpfs clears every page that it allocates, by one thread: half the time of packing photographs into memory.
+bool allocates_by_clearing(int descriptor) {
+  struct statfs facts;
+  return ::fstatfs(descriptor, &facts) == 0 && facts.f_type == TMPFS_MAGIC;
+}
+
+// Sets the length, with its blocks allocated where the filesystem can do so cheaply. Elsewhere the room is
+// looked up: another writer may still take it, but most lacks show now.
 Status allocate(int descriptor, uint64_t size, std::string_view part) {
   struct statvfs room;
-  int error;
-  do {
-    error = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  } while (error == EINTR);
+  int error = EOPNOTSUPP;
+  if (!allocates_by_clearing(descriptor)) {
+    do {
+      error = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
+    } while (error == EINTR);
+  }
   const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
   if (error == 0) return {};
   const bool room_known = ::fstatvfs(descriptor, &room) == 0 && room.f_blocks > 0;

@@ -20,6 +20,8 @@ namespace {
 constexpr uint64_t kLargestUnit = 32 << 20;  // a larger sample is not held in memory whole
 constexpr size_t kStreamBytes = 4 << 20;     // but goes through in pieces of this size
 constexpr size_t kClosers = 2, kWaitingToClose = 1;
+// Threads are spread over so many shards at once: a filesystem lets one thread at a time write to a file.
+constexpr size_t kMostShardsInWork = 4;
 
 // A buffer that grows without being cleared. One thread at a time.
 class Scratch {
@@ -70,13 +72,15 @@ struct Try {
   std::vector<BadSample> reasons;
 };
 
-// Hands out units, shard after shard, and shards to be tried again without their bad samples. Thread-safe.
+// Hands out units of a few shards at a time, and shards to be tried again without their bad samples.
+// Thread-safe.
 class PlannedWriter {
  public:
   PlannedWriter(WriteContext& context, const std::vector<uint32_t>& shards)
       : context_(context),
         layout_(*context.format.layout),
         to_close_(kWaitingToClose),
+        active_(std::clamp<size_t>(context.threads, 1, kMostShardsInWork)),
         unclosed_(shards.size()) {
     for (uint32_t number : shards) waiting_.push_back({number, {}, {}});
   }
@@ -85,7 +89,7 @@ class PlannedWriter {
     {
       Threads closers;
       for (size_t i = 0; i < kClosers; ++i) closers.start("pack-close", [this] { close_shards(); });
-      run_on("pack-write", context_.threads, [this](uint32_t) { write_units(); });
+      run_on("pack-write", context_.threads, [this](uint32_t worker) { write_units(worker); });
       to_close_.close();
     }
     Lock lock(mutex_);
@@ -101,10 +105,18 @@ class PlannedWriter {
     size_t unit = 0;
   };
 
+  // A shard whose units are being handed out; empty until one is opened.
+  struct Active {
+    std::shared_ptr<ShardInWork> shard;
+    size_t next_unit = 0;
+
+    bool has_units() const { return shard && next_unit < shard->units.size(); }
+  };
+
   bool over() REQUIRES(mutex_) { return !failure_.ok() || context_.meter.stopped(); }
-  std::optional<Taken> take();
-  Status open(Try&& attempt);
-  void write_units();
+  std::optional<Taken> take(uint32_t worker);
+  Status open(Try&& attempt, Active& into);
+  void write_units(uint32_t worker);
   Status write_unit(ShardInWork& shard, size_t unit, Scratch& scratch);
   Status write_small(ShardInWork& shard, size_t unit, Scratch& scratch);
   Status write_large(ShardInWork& shard, size_t unit);
@@ -129,26 +141,29 @@ class PlannedWriter {
   Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Try> waiting_ GUARDED_BY(mutex_);
-  std::shared_ptr<ShardInWork> active_ GUARDED_BY(mutex_);
-  size_t next_unit_ GUARDED_BY(mutex_) = 0;
+  std::vector<Active> active_ GUARDED_BY(mutex_);
   size_t unclosed_ GUARDED_BY(mutex_);  // shards that may still come back to be tried again
   Status failure_ GUARDED_BY(mutex_);
 };
 
-std::optional<PlannedWriter::Taken> PlannedWriter::take() {
+// A unit of the worker's own shard, else of a shard not begun, else of whichever has one.
+std::optional<PlannedWriter::Taken> PlannedWriter::take(uint32_t worker) {
   Lock lock(mutex_);
   while (!over()) {
-    if (active_ && next_unit_ < active_->units.size()) return Taken{active_, next_unit_++};
-    active_ = nullptr;
-    if (!waiting_.empty()) {
+    Active& own = active_[worker % active_.size()];
+    if (!own.has_units()) own = {};
+    if (!own.shard && !waiting_.empty()) {
       Try attempt = std::move(waiting_.front());
       waiting_.pop_front();
-      if (Status status = open(std::move(attempt)); !status.ok()) {
+      if (Status status = open(std::move(attempt), own); !status.ok()) {
         failure_ = status;
         break;
       }
-      continue;
     }
+    if (own.has_units()) return Taken{own.shard, own.next_unit++};
+    const auto other =
+        std::find_if(active_.begin(), active_.end(), [](const Active& a) { return a.has_units(); });
+    if (other != active_.end()) return Taken{other->shard, other->next_unit++};
     if (unclosed_ == 0) break;
     lock.wait_for(changed_, std::chrono::milliseconds(100));
   }
@@ -157,7 +172,7 @@ std::optional<PlannedWriter::Taken> PlannedWriter::take() {
 }
 
 // Lays the shard out and creates its file. Called with mutex_ held: it comes once a shard.
-Status PlannedWriter::open(Try&& attempt) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+Status PlannedWriter::open(Try&& attempt, Active& into) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
   const ShardPlan& plan = context_.plan.shards[attempt.number];
   auto shard = std::make_shared<ShardInWork>();
   shard->number = attempt.number;
@@ -185,14 +200,13 @@ Status PlannedWriter::open(Try&& attempt) PACKTRAIN_ANNOTATE(no_thread_safety_an
   PACKTRAIN_ASSIGN(writer, context_.storage.create(context_.shard_path(plan), layout.bytes,
                                                    shard_write_options(context_)));
   shard->writer = std::move(writer);
-  active_ = std::move(shard);
-  next_unit_ = 0;
+  into = {std::move(shard), 0};
   return {};
 }
 
-void PlannedWriter::write_units() {
+void PlannedWriter::write_units(uint32_t worker) {
   Scratch scratch;
-  while (auto taken = take()) {
+  while (auto taken = take(worker)) {
     if (Status status = write_unit(*taken->shard, taken->unit, scratch); !status.ok()) fail(status);
     if (taken->shard->units_left.fetch_sub(1) == 1) to_close_.push(std::move(taken->shard));
   }
