@@ -31,6 +31,7 @@ PUBLIC_HEADERS = {
     "stage": "stage",
     "status": "base",
     "storage": "io",
+    "transform": "decode",
 }
 
 # (file, header): why this one include may break the rule for tools/ and python/bind.
