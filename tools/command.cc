@@ -115,7 +115,7 @@ class VerbOptions final : public Options {
     add(flags, value_name(flags), std::move(help), into.empty() ? "" : into,
         [&into](const std::string& word) {
           into = word;
-          return std::string();
+          return std::string(word.empty() ? "an empty text names nothing" : "");
         });
     return *this;
   }
@@ -142,18 +142,19 @@ class VerbOptions final : public Options {
             if (comma > at) into.push_back(word.substr(at, comma - at));
             at = comma + 1;
           }
-          return std::string();
+          return std::string(into.empty() ? "an empty list names nothing" : "");
         },
         true);
     return *this;
   }
   Options& number(std::string flags, uint64_t& into, std::string help) override {
-    add(flags, "N", std::move(help), into == 0 ? "" : std::to_string(into), [&into](const std::string& word) {
-      const char* end = word.data() + word.size();
-      const auto [stop, error] = std::from_chars(word.data(), end, into);
-      if (error == std::errc() && stop == end) return std::string();
-      return fmt::format("'{}' is not a whole number", printable(word));
-    });
+    add(flags, "N", std::move(help), into == 0 ? "" : std::to_string(into),
+        [&into](const std::string& word) { return take_number(word, into); });
+    return *this;
+  }
+  Options& number(std::string flags, std::optional<uint64_t>& into, std::string help) override {
+    add(flags, "N", std::move(help), into ? std::to_string(*into) : "",
+        [&into](const std::string& word) { return take_number(word, into.emplace()); });
     return *this;
   }
   Options& size(std::string flags, uint64_t& into, std::string help) override {
@@ -178,8 +179,13 @@ class VerbOptions final : public Options {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       app_.parse(std::move(reversed));
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string_view what = error.what();  // begins with the option's name and a colon
+      return wrong(fmt::format("{} needs a value", what.substr(0, what.find(':'))));
+    } catch (const CLI::ConversionError& error) {
+      return wrong(trouble_.empty() ? value_for_flag(words, error.what()) : trouble_);
     } catch (const CLI::ParseError& error) {
-      return wrong(trouble_.empty() ? error.what() : trouble_);
+      return wrong(error.what());
     }
     for (const std::string& word : app_.remaining()) {
       if (word == "--") continue;  // CLI11 leaves the mark itself over
@@ -213,23 +219,27 @@ class VerbOptions final : public Options {
     std::string name, help;
   };
 
+  static std::string take_number(const std::string& word, uint64_t& into) {
+    const char* end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, into);
+    if (error == std::errc() && stop == end) return "";
+    return fmt::format("'{}' is not a whole number", printable(word));
+  }
+
   // Takes one word; returns what is wrong with it, or nothing.
   using Take = std::function<std::string(const std::string& word)>;
 
   void add(const std::string& flags, const std::string& value, std::string help, const std::string& otherwise,
            Take take, bool repeatable = false) {
     const std::string name = flags.substr(flags.rfind(',') + 1);
-    CLI::Option* option = app_.add_option(flags, [this, name, take](const CLI::results_t& words) {
-      for (const std::string& word : words) {
-        const std::string wrong_with_it = take(word);
-        if (wrong_with_it.empty()) continue;
-        trouble_ = name + ": " + wrong_with_it;
-        return false;
-      }
-      return true;
+    CLI::Option* option = app_.add_option(flags, [this, name, take, repeatable](const CLI::results_t& words) {
+      std::string wrong_with_it = words.size() > 1 && !repeatable ? "is given twice" : "";
+      for (size_t i = 0; i < words.size() && wrong_with_it.empty(); ++i) wrong_with_it = take(words[i]);
+      if (!wrong_with_it.empty()) trouble_ = name + ": " + wrong_with_it;
+      return wrong_with_it.empty();
     });
     option->expected(1);
-    if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);  // so that we say what is wrong with two
     if (!otherwise.empty()) help += fmt::format(" (default: {})", otherwise);
     options_.push_back({spelled(flags) + " " + value, std::move(help)});
   }
@@ -251,6 +261,16 @@ class VerbOptions final : public Options {
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
     return name;
+  }
+
+  // The flag among the words that was given a value; `otherwise` if there is none.
+  std::string value_for_flag(const std::vector<std::string>& words, std::string_view otherwise) const {
+    for (const std::string& word : words) {
+      const std::string name = word.substr(0, word.find('='));
+      if (name.size() < word.size() && std::find(flags_.begin(), flags_.end(), name) != flags_.end())
+        return name + " takes no value";
+    }
+    return std::string(otherwise);
   }
 
   // CLI11 does not take every name that a user should see ("[NAME=]SOURCE").

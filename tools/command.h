@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,9 @@ class Options {
   virtual Options& choice(std::string flags, std::string& into, std::vector<std::string> choices,
                           std::string help) = 0;
   virtual Options& list(std::string flags, std::vector<std::string>& into,
-                        std::string help) = 0;  // comma separated, repeatable
+                        std::string help) = 0;  // comma separated, repeatable, never empty
   virtual Options& number(std::string flags, uint64_t& into, std::string help) = 0;
+  virtual Options& number(std::string flags, std::optional<uint64_t>& into, std::string help) = 0;
   virtual Options& size(std::string flags, uint64_t& into, std::string help) = 0;  // "512M"
   virtual Options& flag(std::string flags, bool& into, std::string help) = 0;
 };

@@ -105,8 +105,11 @@ TEST_F(CommandTest, WrongUsageIsExitCodeTwoAndOneSentenceThatPointsToHelp) {
       {{"try", "d", "--shards", "99999999999999999999"}, "whole number"},
       {{"try", "d", "--shard-size", "big"}, "is not a size"},
       {{"try", "d", "--order", "sorce"}, "did you mean source?"},
-      {{"try", "d", "--to"}, "--to"},
-      {{"try", "d", "--to", "a", "--to", "b"}, "--to"},
+      {{"try", "d", "--to"}, "--to needs a value"},
+      {{"try", "d", "--to", ""}, "--to: an empty text names nothing"},
+      {{"try", "d", "--to", "a", "--to", "b"}, "--to: is given twice"},
+      {{"try", "d", "--keys", ","}, "--keys: an empty list names nothing"},
+      {{"try", "d", "--dry-run=maybe"}, "--dry-run takes no value"},
       {{"pack", "x"}, "'x' is one argument too many"},
   };
   for (const auto& [words, expected] : cases) {

@@ -17,13 +17,6 @@ inline constexpr const char* kDatasetHelp =
 // Opens what the user named; tells what open_dataset has to say.
 Result<std::shared_ptr<Dataset>> open_for(Run& run, const std::string& path);
 
-// The samples that --split and --class leave: a range, and a label or kNoLabel for all.
-struct Selection {
-  uint64_t first = 0, end = 0;
-  int64_t label = kNoLabel;
-};
-Result<Selection> select(const Manifest& manifest, const std::string& split, const std::string& class_name);
-
 // "cat" for 3 where classes have names, else "3"; empty without a label.
 std::string label_in_words(const Manifest& manifest, int64_t label);
 

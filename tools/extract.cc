@@ -16,6 +16,11 @@ Status run_extract(const std::string& dataset, ExtractOptions options, Run& run)
   PACKTRAIN_ASSIGN(report, extract(posix_storage(), dataset, options));
   run.result().set("to", options.to).set("dry_run", options.dry_run).set("samples", report.samples);
   run.result().set("files", report.files).set("folders", report.folders).set("bytes", report.bytes);
+  run.result().set("shared", report.shared);
+  if (report.shared > 0) {
+    run.say(fmt::format("{} {} the same file as another, and written once", counted(report.shared, "field"),
+                        report.shared == 1 ? "is" : "are"));
+  }
   run.say(fmt::format("{}{} file{} of {} sample{}, {}, in {} folder{}: {}",
                       options.dry_run ? "would write " : "", count_in_words(report.files),
                       report.files == 1 ? "" : "s", count_in_words(report.samples),
@@ -47,6 +52,8 @@ std::function<Status(Run&)> declare_extract(Options& options) {
       .list("--keys", extract.keys, "only these samples")
       .list("--fields", extract.fields,
             "only these fields, those that packtrain made (cls) among them as KEY.FIELD")
+      .flag("--by-key", extract.by_key,
+            "name the files KEY.FIELD, which no two share, instead of as they were called")
       .flag("--overwrite", extract.overwrite, "write into a folder that exists, over files of the same name")
       .flag("--dry-run", extract.dry_run, "only say what would be written");
   return [arguments](Run& run) { return run_extract(arguments->dataset, arguments->extract, run); };

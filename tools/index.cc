@@ -35,6 +35,10 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   run.say(fmt::format("{} samples in {} container{} ({}): {}", count_in_words(report.samples),
                       count_in_words(report.containers), report.containers == 1 ? "" : "s",
                       bytes_in_words(report.bytes), report.folder));
+  Json names = Json::array();
+  for (const std::string& name : report.links.names) names.push(printable(name));
+  run.result().set("links_left_out", report.links.count).set("links_named", std::move(names));
+  if (report.links.count > 0) run.warn("note: " + links_in_words(report.links));
   if (damage.empty()) return {};
   Json list = Json::array();
   for (const Damage& gap : damage) {

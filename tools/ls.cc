@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/words.h"
+#include "pack/selection.h"
 #include "tools/command.h"
 #include "tools/dataset_argument.h"
 
@@ -16,7 +18,7 @@ constexpr uint64_t kSamplesPerLook = 4096;  // between two looks for a signal
 struct LsArguments {
   std::string dataset, split, class_name;
   bool details = false, shards = false;
-  uint64_t limit = 0;
+  std::optional<uint64_t> limit;
 };
 
 struct Row {
@@ -70,7 +72,7 @@ Status list_shards(const Manifest& manifest, Run& run) {
 Status run_ls(const LsArguments& arguments, Run& run) {
   PACKTRAIN_ASSIGN(dataset, open_for(run, arguments.dataset));
   if (arguments.shards) return list_shards(dataset->manifest(), run);
-  PACKTRAIN_ASSIGN(selection, select(dataset->manifest(), arguments.split, arguments.class_name));
+  PACKTRAIN_ASSIGN(selection, select_samples(*dataset, arguments.split, arguments.class_name));
   // A terminal obeys control bytes; a pipe gets the names as they are.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const auto shown = [&](std::string_view name) { return terminal ? printable(name) : std::string(name); };
@@ -78,13 +80,13 @@ Status run_ls(const LsArguments& arguments, Run& run) {
   Json list = Json::array();
   uint64_t listed = 0;
   for (uint64_t sample = selection.first; sample < selection.end; ++sample) {
-    if (arguments.limit > 0 && listed == arguments.limit) break;
+    if (arguments.limit && listed == *arguments.limit) break;
     if (sample % kSamplesPerLook == 0 && !progress({.phase = "ls",
                                                     .items = sample - selection.first,
                                                     .items_total = selection.end - selection.first})) {
       return Status(Code::stopped, "stopped");
     }
-    if (selection.label != kNoLabel && dataset->label(sample) != selection.label) continue;
+    if (!selection.has(*dataset, sample)) continue;
     ++listed;
     if (!arguments.details && !run.json()) {
       PACKTRAIN_ASSIGN(key, dataset->key(sample));

@@ -4,6 +4,7 @@
 
 #include "base/words.h"
 #include "packtrain/pack.h"
+#include "packtrain/storage.h"
 #include "tools/command.h"
 
 namespace packtrain::tools {
@@ -62,7 +63,8 @@ Status parse_task(const std::string& text, PackOptions& options) {
   return {};
 }
 
-// NAME=SOURCE, where NAME looks like a split's name; anything else is a path, even with '=' in it.
+// NAME=SOURCE, where NAME looks like a split's name; anything else is a path, even with '=' in it. So is the
+// whole of it where that is there and SOURCE is not.
 std::pair<std::string, std::string> parse_source(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == text.npos || equals == 0) return {"", text};
@@ -71,7 +73,9 @@ std::pair<std::string, std::string> parse_source(const std::string& text) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     if (!fits) return {"", text};
   }
-  return {std::string(name), text.substr(equals + 1)};
+  std::string path = text.substr(equals + 1);
+  if (!posix_storage().stat(path).ok() && posix_storage().stat(text).ok()) return {"", text};
+  return {std::string(name), std::move(path)};
 }
 
 Json report_json(const PackReport& report) {
@@ -148,6 +152,10 @@ void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
     run.warn("there is no room for it: " + bytes_in_words(report.shortfall_bytes) + " are lacking at " +
              printable(report.out));
   }
+  if (report.shortfall_inodes > 0) {
+    run.warn("there is no room for it: " + counted(report.shortfall_inodes, "inode") + " are lacking at " +
+             printable(report.out) + "; choose fewer shards or another target");
+  }
   say_skipped(run, report);
 }
 
@@ -179,8 +187,12 @@ void say_done(Run& run, const PackReport& report) {
 
 Status run_pack(PackArguments& arguments, Run& run) {
   PackOptions& options = arguments.options;
-  if (arguments.paths.size() < 2) {
-    return Status(Code::invalid, "name a source and the folder to make: packtrain pack SOURCE OUT");
+  if (arguments.paths.empty())
+    return Status(Code::invalid,
+                  "SOURCE and OUT are missing: packtrain pack SOURCE OUT; see packtrain pack --help");
+  if (arguments.paths.size() == 1) {
+    return Status(Code::invalid, "OUT, the folder to make, is missing: packtrain pack " +
+                                     printable(arguments.paths[0]) + " OUT; see packtrain pack --help");
   }
   options.out = arguments.paths.back();
   options.sources.clear();
@@ -207,6 +219,7 @@ Status run_pack(PackArguments& arguments, Run& run) {
   if (options.dry_run) {
     run.result().set("dry_run", true).set("estimated_seconds", report.estimated_seconds);
     run.result().set("shortfall_bytes", report.shortfall_bytes);
+    run.result().set("shortfall_inodes", report.shortfall_inodes);
     say_plan(run, options, report);
   } else if (options.plan_only) {
     run.say("planned " + counted(report.samples, "sample") + " in " + counted(report.shards, "shard") +
@@ -235,11 +248,11 @@ std::function<Status(Run&)> declare_pack(Options& options) {
       .example("srun -n 8 packtrain pack photos photos.pt --task slurm")
       .positionals("[NAME=]SOURCE... OUT", arguments->paths,
                    "sources, and last the folder to make. A source is a class tree, a split tree, a flat "
-                   "folder, a list "
+                   "folder (a.cls holds the label of a.jpg, where no folder is a class), a list "
                    "(.pkl .csv .tsv .json .jsonl), captions (Flickr30k, COCO), a zip or tar of a tree, "
                    "tar.gz, tar.zst, or any "
                    "container packtrain reads; NAME= names its split",
-                   2)
+                   0)
       .text("--root", pack.root, "what the paths in a list are relative to (default: the list's folder)")
       .text("--format", pack.format, "webdataset (default) or zip")
       .number("--shards", pack.shards, "number of shards (of the largest split), even to one sample")

@@ -29,8 +29,11 @@ Status run_show(const ShowArguments& arguments, Run& run) {
   if (arguments.samples > kMostSamples)
     return Status(Code::invalid, "--samples is at most 10,000: a browser shows no more on one page");
   Storage& storage = posix_storage();
+  const bool to_stdout = arguments.out == "-";
+  if (to_stdout && run.json())
+    return Status(Code::invalid, "-o - writes the page to stdout, where --json writes too; leave one away");
   const std::string out = arguments.out.empty() ? default_page(arguments.dataset) : arguments.out;
-  if (!arguments.force && storage.stat(out, false).ok())
+  if (!to_stdout && !arguments.force && storage.stat(out, false).ok())
     return Status(Code::invalid, "exists; choose another with -o, or overwrite it with --force").at(out);
   std::string note;
   PACKTRAIN_ASSIGN(dataset,
@@ -42,10 +45,11 @@ Status run_show(const ShowArguments& arguments, Run& run) {
   options.split = arguments.split;
   options.progress = run.progress();
   PACKTRAIN_ASSIGN(page, show_page(*dataset, options));
-  if (Status status =
-          write_whole(storage, out, as_bytes(page), {.durable = false, .replace = arguments.force});
-      !status.ok())
-    return status.at(out);
+  if (to_stdout) {
+    run.say_raw(page);
+    return {};
+  }
+  PACKTRAIN_TRY(write_whole(storage, out, as_bytes(page), {.durable = false, .replace = arguments.force}));
   run.result().set("page", out).set("bytes", uint64_t{page.size()});
   run.say(out);
   return {};
@@ -58,7 +62,8 @@ std::function<Status(Run&)> declare_show(Options& options) {
   options.summary("Writes one HTML page: a contact sheet, classes, sizes, image shapes, evenness of shards.")
       .example("packtrain show photos.pt -o photos.html")
       .positional("DATASET", arguments->dataset, "dataset folder, container, or a pattern of containers")
-      .text("-o,--out", arguments->out, "the page; by default the dataset's name with .html, here")
+      .text("-o,--out", arguments->out,
+            "the page; by default the dataset's name with .html, here; - is stdout")
       .number("--samples", arguments->samples, "how many on the contact sheet")
       .text("--split", arguments->split, "only this split")
       .number("--seed", arguments->seed, "another seed draws other samples")

@@ -60,7 +60,7 @@ struct PackReport {
   uint64_t classes = 0;
   uint64_t smallest_shard_samples = 0, largest_shard_samples = 0, smallest_shard_bytes = 0,
            largest_shard_bytes = 0;
-  uint64_t shortfall_bytes = 0;  // dry run: what the target lacks of room
+  uint64_t shortfall_bytes = 0, shortfall_inodes = 0;  // dry run: what the target lacks of room
   double seconds_scan = 0, seconds_write = 0, seconds_publish = 0;
   double estimated_seconds = 0;  // dry run
 };
@@ -98,6 +98,7 @@ struct ExtractOptions {
   std::string class_name;           // or its number; "": all
   std::vector<std::string> keys;    // empty: all
   std::vector<std::string> fields;  // empty: all that have a path of their own
+  bool by_key = false;              // files are called KEY.FIELD, which no two share, not by their old paths
   bool overwrite = false;
   bool dry_run = false;
   uint32_t jobs = 0;
@@ -105,6 +106,7 @@ struct ExtractOptions {
 };
 struct ExtractReport {
   uint64_t samples = 0, files = 0, bytes = 0, folders = 0;
+  uint64_t shared = 0;  // fields that are the same file as another's, with the same bytes: written once
 };
 Result<ExtractReport> extract(Storage& storage, std::string_view dataset, const ExtractOptions& options);
 

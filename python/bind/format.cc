@@ -12,6 +12,7 @@ struct IndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
   std::vector<Damage> damage;
+  uint64_t links_left_out = 0;
 };
 
 Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
@@ -35,7 +36,9 @@ void bind_format(nb::module_& module) {
       .field("samples", &IndexReport::samples, "How many samples it has.")
       .field("containers", &IndexReport::containers, "Of how many containers.")
       .field("bytes", &IndexReport::bytes, "How large these are.")
-      .field("damage", &IndexReport::damage, "With recover: what could not be understood and was left out.");
+      .field("damage", &IndexReport::damage, "With recover: what could not be understood and was left out.")
+      .field("links_left_out", &IndexReport::links_left_out,
+             "Hard and symbolic links, which have no bytes of their own.");
 
   module.def(
       "index",
@@ -51,7 +54,8 @@ void bind_format(nb::module_& module) {
           options.index.progress = hook;
           return index_all(containers.names, options);
         }));
-        return IndexReport{made.folder, made.samples, made.containers, made.bytes, std::move(damage)};
+        return IndexReport{made.folder, made.samples,      made.containers,
+                           made.bytes,  std::move(damage), made.links.count};
       },
       nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
       nb::arg("recover") = false, nb::arg("progress") = nb::none(),

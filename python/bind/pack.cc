@@ -66,6 +66,8 @@ void bind_pack_report(nb::module_& module) {
       .field("smallest_shard_bytes", &PackReport::smallest_shard_bytes, "Bytes of the smallest shard.")
       .field("largest_shard_bytes", &PackReport::largest_shard_bytes, "Bytes of the largest shard.")
       .field("shortfall_bytes", &PackReport::shortfall_bytes, "Dry run: what the target lacks of room.")
+      .field("shortfall_inodes", &PackReport::shortfall_inodes,
+             "Dry run: how many files too few it can hold.")
       .field("seconds_scan", &PackReport::seconds_scan, "Time taken to look at the source.")
       .field("seconds_write", &PackReport::seconds_write, "Time taken to write shards.")
       .field("seconds_publish", &PackReport::seconds_publish, "Time taken to write the index.")
@@ -183,12 +185,13 @@ void bind_extract(nb::module_& module) {
       .field("samples", &ExtractReport::samples, "How many samples.")
       .field("files", &ExtractReport::files, "As how many files.")
       .field("bytes", &ExtractReport::bytes, "Of how many bytes.")
-      .field("folders", &ExtractReport::folders, "In how many folders.");
+      .field("folders", &ExtractReport::folders, "In how many folders.")
+      .field("shared", &ExtractReport::shared, "Fields that are the same file as another's: written once.");
   module.def(
       "extract",
       [](const Path& dataset, const Path& to, const std::optional<std::string>& split,
          const std::optional<std::string>& class_name, std::vector<std::string> keys,
-         std::vector<std::string> fields, bool overwrite, bool dry_run, uint32_t jobs,
+         std::vector<std::string> fields, bool by_key, bool overwrite, bool dry_run, uint32_t jobs,
          const ProgressCallback& progress) {
         return value_or_raise(call_long(progress, [&](const Progress& hook) {
           ExtractOptions options;
@@ -197,6 +200,7 @@ void bind_extract(nb::module_& module) {
           options.class_name = class_name.value_or("");
           options.keys = std::move(keys);
           options.fields = std::move(fields);
+          options.by_key = by_key;
           options.overwrite = overwrite;
           options.dry_run = dry_run;
           options.jobs = jobs;
@@ -206,12 +210,13 @@ void bind_extract(nb::module_& module) {
       },
       nb::arg("dataset"), nb::arg("to"), nb::kw_only(), nb::arg("split") = nb::none(),
       nb::arg("class_name") = nb::none(), nb::arg("keys") = std::vector<std::string>(),
-      nb::arg("fields") = std::vector<std::string>(), nb::arg("overwrite") = false,
+      nb::arg("fields") = std::vector<std::string>(), nb::arg("by_key") = false, nb::arg("overwrite") = false,
       nb::arg("dry_run") = false, nb::arg("jobs") = 0, nb::arg("progress") = nb::none(),
       "Writes samples back to files below the folder `to`, with the names and bytes they were packed "
       "from.\n\n"
       "`split`, `class_name`, `keys` and `fields` choose some of them; by default all that have a path of "
-      "their own.");
+      "their own. Fields with one path and equal bytes are written once; where bytes differ, `by_key` gives "
+      "every file a name of its own, KEY.FIELD.");
 }
 
 void bind_synth(nb::module_& module) {

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,19 @@ const std::string kNoText;
 const Json::Array kNoItems;
 const Json::Object kNoMembers;
 const Json kNull;
+
+// "line 2, column 1: unexpected end of input; expected '}'", from what the library says:
+// "[json.exception.parse_error.101] parse error at line 2, column 1: syntax error while parsing object -
+// unexpected end of input; expected '}'". What is spelt otherwise loses only the name of the exception.
+std::string in_plain_words(std::string_view what) {
+  if (what.starts_with('[')) what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
+  constexpr std::string_view kError = "parse error at ", kSyntax = ": syntax error while parsing ";
+  if (what.starts_with(kError)) what.remove_prefix(kError.size());
+  const size_t syntax = what.find(kSyntax);
+  const size_t dash = what.find(" - ", std::min(syntax, what.size()));
+  if (syntax == std::string_view::npos || dash == std::string_view::npos) return std::string(what);
+  return std::string(what.substr(0, syntax)) + ": " + std::string(what.substr(dash + 3));
+}
 
 // Builds a Json from the parser's events, so that no second tree is made.
 class Builder : public nlohmann::json_sax<Library> {
@@ -32,8 +46,8 @@ class Builder : public nlohmann::json_sax<Library> {
     stack_.back().key = std::move(value);
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    error_ = "not valid JSON at byte " + std::to_string(position) + " (" + error.what() + ")";
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    error_ = "not valid JSON: " + in_plain_words(error.what());
     return false;
   }
 

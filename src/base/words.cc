@@ -1,5 +1,6 @@
 #include "base/words.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -106,6 +107,15 @@ size_t utf8_sequence(std::string_view text, size_t at) {
 }
 
 }  // namespace
+
+std::string names_in_words(std::span<const std::string> first_names, uint64_t count) {
+  constexpr size_t kMostShown = 5;
+  const size_t shown = std::min(first_names.size(), kMostShown);
+  std::string words;
+  for (size_t i = 0; i < shown; ++i) words += (i == 0 ? "" : ", ") + printable(first_names[i]);
+  if (count > shown) words += " and " + count_in_words(count - shown) + " more";
+  return words;
+}
 
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {

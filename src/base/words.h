@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ Result<uint64_t> parse_bytes(std::string_view text);
 // A name for a message: control and non-UTF-8 bytes escaped as \n, \xNN; cut in the middle when over 200
 // bytes.
 std::string printable(std::string_view name);
+// "a, b, c and 9 more": the first few of `count` names, each as printable() shows it.
+std::string names_in_words(std::span<const std::string> first_names, uint64_t count);
 bool is_utf8(std::string_view text);
 
 }  // namespace packtrain

@@ -44,6 +44,7 @@ Result<IndexBuilder> walk(Storage& storage, std::span<const ContainerPath> conta
 Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
                                       const IndexOptions& options) {
   size_t known_damage = options.damage ? options.damage->size() : 0;
+  const LinksLeftOut known_links = options.links ? *options.links : LinksLeftOut();
   std::vector<std::vector<std::string>> folders;
   PACKTRAIN_ASSIGN(builder, walk(storage, containers, options, folders));
   if (containers.size() < 2 || options.classes != nullptr) return builder;
@@ -62,6 +63,7 @@ Result<IndexBuilder> index_containers(Storage& storage, std::span<const Containe
   });
   if (agree) return builder;
   if (options.damage) options.damage->resize(known_damage);
+  if (options.links) *options.links = known_links;
   IndexOptions again = options;
   again.classes = &classes;
   return walk(storage, containers, again, folders);

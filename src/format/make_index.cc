@@ -15,6 +15,13 @@ std::string recorded_path(const std::string& container, const std::string& folde
 
 }  // namespace
 
+std::string links_in_words(const LinksLeftOut& links) {
+  if (links.count == 0) return "";
+  return counted(links.count, "link") +
+         " left out, which have no bytes of their own: " + names_in_words(links.names, links.count) +
+         "; make the archive with tar --hard-dereference --dereference to keep what they lead to";
+}
+
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options) {
   if (containers.empty()) return Status(Code::invalid, "no container was given to index");
@@ -33,7 +40,9 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
     report.bytes += info.size;
     paths.push_back({container, absolute_path(container)});
   }
-  PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, options.index));
+  IndexOptions index_options = options.index;
+  index_options.links = &report.links;
+  PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   report.samples = builder.samples();
   report.containers = paths.size();
   IndexBuilder::Finished finished = builder.finish();

@@ -47,7 +47,11 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
       if (auto dataset = open_cached(storage, *cached)) return dataset;
     }
   }
-  PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, {.progress = options.progress}));
+  LinksLeftOut links;
+  IndexOptions index_options;
+  index_options.progress = options.progress;
+  index_options.links = &links;
+  PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   IndexBuilder::Finished finished = builder.finish();
   std::string kept = "not kept";
   std::shared_ptr<Dataset> dataset;
@@ -71,6 +75,7 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
         (containers.size() == 1 ? containers[0] : count_in_words(containers.size()) + " containers") +
         " on the fly (" + kept + "); run `packtrain index` on " + (containers.size() == 1 ? "it" : "them") +
         " to have the index beside " + (containers.size() == 1 ? "it" : "them");
+    if (links.count > 0) *options.note += "; " + links_in_words(links);
   }
   return dataset;
 }

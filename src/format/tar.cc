@@ -64,6 +64,7 @@ class TarWalk {
       case TarKind::regular:
         return take_member(header, members);
       case TarKind::without_data:
+        if (header.is_link && options_.links != nullptr) note_link(full_name(header));
         at_ += kTarBlock;
         break;
       case TarKind::long_link:
@@ -104,6 +105,12 @@ class TarWalk {
     at_ = place.offset + size + tar_padding(size);
     forget_extensions();
     return {};
+  }
+
+  void note_link(std::string_view name) {
+    LinksLeftOut& links = *options_.links;
+    ++links.count;
+    if (links.names.size() < LinksLeftOut::kNamed) links.names.emplace_back(name);
   }
 
   std::string_view full_name(const TarHeader& header) {

@@ -128,7 +128,9 @@ Result<TarHeader> parse_tar_header(Bytes block) {
   std::string_view magic = field(block, kMagic);
   // GNU's own dialect ("ustar  ") keeps times where POSIX keeps the prefix.
   if (magic.starts_with(std::string_view("ustar\0", 6))) header.prefix = until_nul(field(block, kPrefix));
-  header.kind = kind_of(static_cast<char>(block[kType]), header.name);
+  const char type = static_cast<char>(block[kType]);
+  header.kind = kind_of(type, header.name);
+  header.is_link = type == '1' || type == '2';
   auto size = number(field(block, kSize));
   if (!size) {
     return Status(Code::corrupt, "header of " + printable(header.name) + " has a size that is no number");

@@ -40,7 +40,8 @@ struct TarHeader {
   // Views into the block.
   std::string_view prefix, name;  // the full name is prefix + '/' + name, or the name if there is no prefix
   TarKind kind = TarKind::regular;
-  uint64_t size = 0;  // of the data that follow
+  bool is_link = false;  // without data, because another member or file has them: a hard or symbolic link
+  uint64_t size = 0;     // of the data that follow
 };
 
 bool is_zero(Bytes bytes);

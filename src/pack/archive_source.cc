@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/hash.h"
 #include "base/words.h"
@@ -19,8 +19,8 @@ namespace {
 struct Members {
   struct Place {
     uint64_t where = 0, size = 0;
-    uint32_t inner_field = 0;
-    uint32_t source = 0;  // which container or stream
+    uint32_t source = 0;       // which container or stream
+    int64_t label = kNoLabel;  // what a .cls says
   };
   Listing listing;  // ListedFile::number is the position in `places`
   std::vector<Place> places;
@@ -79,14 +79,15 @@ Status add_members(ScanContext& context, const Source& source, Members& members,
   ++catalog.files;
   TreeOptions options;
   options.enter_lone_folder = true;
-  return add_tree(context, source, members.listing, options, [&](size_t file, Cell& cell) {
+  const auto fill = [&](size_t file, Cell& cell) {
     const Members::Place& place = members.places[members.listing.files[file].number];
     cell.origin = origin;
     cell.source = place.source;
     cell.where = place.where;
     cell.size = place.size;
-    cell.inner_field = place.inner_field;
-  });
+  };
+  return add_tree(context, source, members.listing, options, fill,
+                  [&](size_t file) { return members.places[members.listing.files[file].number].label; });
 }
 
 void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
@@ -99,9 +100,9 @@ void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
 }
 
 // Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields of
-// one key in a row. An archive of a tree can look like that too, but it has entries for folders, or a key
-// that comes again elsewhere, because a folder's files come in no order. Looks at names only; 8 bytes and
-// more a key.
+// one key in a row. An archive of a tree can look like that too, but it has entries for folders, or fields of
+// one key that lie apart, because a folder's files come in no order. Looks at names only; 16 bytes and more a
+// key.
 class ShardDetector {
  public:
   void add(std::string_view name) {
@@ -109,21 +110,46 @@ class ShardDetector {
     if (!split) return;
     const std::string field = field_name(split->field);
     labelled_ |= is_label_member(name);
-    if (split->key == key_) {
+    const uint64_t bit = field_bit(field);
+    if (seen_ != nullptr && split->key == key_) {
       adjacent_ |= field != field_;
     } else {
-      scattered_ |= !keys_.insert(xxh64(as_bytes(split->key))).second;
+      const auto [known, added] = fields_of_.try_emplace(xxh64(as_bytes(split->key)), 0);
+      seen_ = &known->second;
+      // A sample that comes again is another one; only a field that is new to a known key was torn off it.
+      scattered_ |= !added && (*seen_ & bit) == 0;
+      key_ = split->key;
     }
-    key_ = split->key;
+    *seen_ |= bit;
     field_ = field;
   }
-  bool found(uint64_t folders) const { return labelled_ || (adjacent_ && !scattered_ && folders == 0); }
+  bool found(uint64_t folders) const { return found_labels() || (adjacent_ && !scattered_ && folders == 0); }
+  bool found_labels() const { return labelled_ && !scattered_; }
 
  private:
+  // One for each of the first fields; the last one stands for all others.
+  uint64_t field_bit(const std::string& field) {
+    const auto at = std::find(fields_.begin(), fields_.end(), field) - fields_.begin();
+    if (at == static_cast<ptrdiff_t>(fields_.size()) && at < kLastBit) fields_.push_back(field);
+    return uint64_t{1} << std::min<ptrdiff_t>(at, kLastBit);
+  }
+
+  static constexpr ptrdiff_t kLastBit = 63;
   std::string key_, field_;
-  std::unordered_set<uint64_t> keys_;
+  std::vector<std::string> fields_;
+  std::unordered_map<uint64_t, uint64_t> fields_of_;  // hash of a key to the bits of its fields
+  uint64_t* seen_ = nullptr;                          // of key_
   bool labelled_ = false, adjacent_ = false, scattered_ = false;
 };
+
+// What the member that the archive is at says as a label; kNoLabel if it is none.
+Result<int64_t> read_label(ArchiveStream& archive, const ArchiveStream::Member& member) {
+  if (member.size > kLabelBytes || !is_label_member(member.name)) return kNoLabel;
+  std::byte text[kLabelBytes];
+  const MutableBytes bytes = MutableBytes(text).first(static_cast<size_t>(member.size));
+  PACKTRAIN_TRY(archive.read(bytes));
+  return parse_label(bytes).value_or(kNoLabel);
+}
 
 // A dataset in memory of a tar's members, each a sample with one field.
 Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source& source, Members& members,
@@ -149,7 +175,8 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
     builder.begin_sample(std::to_string(member.number));
     builder.add_field("data", shard, member.offset, member.size, CheckKind::none, 0, {});
     PACKTRAIN_TRY(builder.end_sample());
-    members.add(member.name, {member.number, member.size, 0, number}, context.out.catalog().names);
+    PACKTRAIN_ASSIGN(label, read_label(*archive, member));
+    members.add(member.name, {member.number, member.size, number, label}, context.out.catalog().names);
   }
   is_shard = detector.found(archive->folders());
   links = archive->links();
@@ -185,10 +212,39 @@ Status add_zip(ScanContext& context, const Source& source, const Format& format)
       context.out.catalog().names.resize(names_before);
       return add_container(context, source);
     }
-    members.add(name, {sample, zip->locate(sample, 0).length, 0, number}, context.out.catalog().names);
+    members.add(name, {sample, zip->locate(sample, 0).length, number}, context.out.catalog().names);
   }
   context.out.add_container(std::move(zip), source.name);
   return add_members(context, source, members, Origin::container);
+}
+
+// The samples of a compressed WebDataset, by the rules for a plain one.
+Status add_compressed_shard(ScanContext& context, const Source& source, const Members& members) {
+  const std::string& names = context.out.catalog().names;
+  MemberList list;
+  for (const ListedFile& file : members.listing.files) {
+    const Members::Place& place = members.places[file.number];
+    MemberPlace at;
+    at.offset = file.number;  // nothing is read by it: it only has to lead back to the place
+    at.stored = at.raw = place.size;
+    at.label = place.label;
+    list.add(Listing::path(names, file), at);
+  }
+  IndexBuilder builder;
+  ShardSpec spec;
+  spec.path = source.path;
+  spec.format = "webdataset";
+  const uint32_t shard = builder.add_shard(std::move(spec));
+  const Status grouped = list.add_samples(Adjacency::required, shard, {}, builder);
+  if (!grouped.ok()) return grouped.at(printable(source.path));
+  PACKTRAIN_ASSIGN(dataset, Dataset::from_memory(context.storage, "", builder.finish()));
+  return add_samples_of(context, source, *dataset,
+                        [&](uint64_t, uint32_t, const FieldLocation& location, Cell& cell) {
+                          const Members::Place& place = members.places[location.offset];
+                          cell.origin = Origin::stream;
+                          cell.source = place.source;
+                          cell.where = place.where;
+                        });
 }
 
 }  // namespace
@@ -197,14 +253,19 @@ Status add_compressed_archive(ScanContext& context, const Source& source) {
   PACKTRAIN_ASSIGN(archive, ArchiveStream::open(context.storage, source.path));
   const uint32_t number = context.out.add_stream(source.path, source.name);
   Members members;
+  ShardDetector detector;
   ArchiveStream::Member member;
   for (;;) {
     PACKTRAIN_ASSIGN(more, archive->next(member));
     if (!more) break;
     PACKTRAIN_TRY(context.progress.tick(member.number));
-    members.add(member.name, {member.number, member.size, 0, number}, context.out.catalog().names);
+    detector.add(member.name);
+    PACKTRAIN_ASSIGN(label, read_label(*archive, member));
+    members.add(member.name, {member.number, member.size, number, label}, context.out.catalog().names);
   }
   warn_of_links(context.out.catalog(), source, archive->links());
+  // People compress trees; what is a shard without a doubt is one, and as a tree gives the same samples.
+  if (detector.found_labels()) return add_compressed_shard(context, source, members);
   return add_members(context, source, members, Origin::stream);
 }
 
@@ -217,11 +278,11 @@ Status add_archive(ScanContext& context, const Source& source) {
   uint64_t links = 0;
   const size_t names_before = context.out.catalog().names.size();
   PACKTRAIN_ASSIGN(tar, open_members(context, source, members, is_shard, links));
+  warn_of_links(context.out.catalog(), source, links);
   if (is_shard) {
     context.out.catalog().names.resize(names_before);
     return add_container(context, source);
   }
-  warn_of_links(context.out.catalog(), source, links);
   context.out.add_container(std::move(tar), source.name);
   return add_members(context, source, members, Origin::container);
 }

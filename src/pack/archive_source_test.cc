@@ -256,7 +256,7 @@ TEST(ArchiveSourceTest, ShardsKeepTheirSamples) {
   EXPECT_EQ(described(both), (Lines{"dev/7 k/1: cls=k/1.cls jpg=k/1.jpg",
                                     "dev/8 k/2: cls=k/2.cls jpg=k/2.jpg", "dev/- 3: jpg=3.jpg txt=3.txt"}));
   EXPECT_EQ(contents(both).back(), "text");
-  EXPECT_EQ(make_keys(both), (Lines{"k/1", "k/2", "3"}));
+  EXPECT_EQ(key_names(both), (Lines{"k/1", "k/2", "3"}));
   put(storage, "/l.zip", zip_of(shard));
   EXPECT_EQ(described(scan_ok(storage, "/l.zip")), samples);
 }

@@ -17,6 +17,7 @@ constexpr uint64_t kLongestRecords = uint64_t{1}
                                      << 20;  // names and pax records; real ones have a few hundred
 constexpr size_t kScratchBytes = size_t{1} << 18;
 constexpr size_t kTypeAt = 156;
+constexpr char kFolderType = '5';
 
 // The archive's bytes in order.
 struct Input {
@@ -151,14 +152,12 @@ class TarStream : public ArchiveStream {
       switch (header->kind) {
         case TarKind::regular:
           return take_member(*header, out);
-        case TarKind::without_data: {
-          const auto type = static_cast<char>(block_[kTypeAt]);
-          links_ += type == '1' || type == '2';
-          folders_ += type == '5';
+        case TarKind::without_data:
+          links_ += header->is_link;
+          folders_ += static_cast<char>(block_[kTypeAt]) == kFolderType;
           records_.clear();
           long_name_.clear();
           break;
-        }
         case TarKind::long_link:
           PACKTRAIN_TRY(skip(header->size + tar_padding(header->size)));
           break;

@@ -46,17 +46,31 @@ Status add_container(ScanContext& context, const Source& source) {
   OpenOptions options;
   options.cache = false;
   PACKTRAIN_ASSIGN(dataset, open_dataset(context.storage, source.path, options));
-  const Manifest& manifest = dataset->manifest();
+  // Containers are numbered in the order in which they are added: this is the number of the one to come.
+  const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());
+  PACKTRAIN_TRY(add_samples_of(context, source, *dataset,
+                               [&](uint64_t sample, uint32_t field, const FieldLocation&, Cell& cell) {
+                                 cell.origin = Origin::container;
+                                 cell.source = number;
+                                 cell.inner_field = field;
+                                 cell.where = sample;
+                               }));
+  context.out.add_container(std::move(dataset), source.name);
+  return {};
+}
+
+Status add_samples_of(ScanContext& context, const Source& source, const Dataset& dataset,
+                      const FillField& fill) {
+  const Manifest& manifest = dataset.manifest();
   CatalogBuilder& out = context.out;
   Catalog& catalog = out.catalog();
   if (!source.split.empty() && manifest.splits.size() > 1)
     return Status(Code::invalid, "has splits of its own (" + split_names(manifest) + "); give it without \"" +
                                      source.split + "=\"")
         .at(printable(source.path));
-  if (dataset->samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
+  if (dataset.samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
 
   PACKTRAIN_ASSIGN(fields, map_fields(out, manifest));
-  const uint32_t number = out.add_container(dataset, source.name);
   catalog.files += manifest.shards.size() + manifest.files.size();
   std::vector<int64_t> class_ids;
   for (const std::string& name : manifest.classes) class_ids.push_back(out.class_id(name));
@@ -64,11 +78,11 @@ Status add_container(ScanContext& context, const Source& source) {
     out.labels_are_named();
     out.prefer_classes(manifest.classes);
   }
-  out.reserve(dataset->samples(), dataset->samples() * (fields.size() + 1));
+  out.reserve(dataset.samples(), dataset.samples() * (fields.size() + 1));
 
   size_t split_position = 0;
-  for (uint64_t sample = 0; sample < dataset->samples(); ++sample) {
-    PACKTRAIN_TRY(context.progress.tick(sample, dataset->samples()));
+  for (uint64_t sample = 0; sample < dataset.samples(); ++sample) {
+    PACKTRAIN_TRY(context.progress.tick(sample, dataset.samples()));
     std::string split = source.split_or_default();
     if (source.split.empty() && has_splits(manifest)) {
       while (split_position + 1 < manifest.splits.size() &&
@@ -76,9 +90,10 @@ Status add_container(ScanContext& context, const Source& source) {
         ++split_position;
       split = manifest.splits[split_position].name;
     }
-    PACKTRAIN_ASSIGN(key, dataset->key(sample));
+    PACKTRAIN_ASSIGN(key, dataset.key(sample));
+    while (key.starts_with("./")) key.remove_prefix(2);  // tar cf x.tar . names its members so
     out.begin_sample(catalog.keep(key), out.split(split));
-    const int64_t label = dataset->label(sample);
+    const int64_t label = dataset.label(sample);
     if (label != kNoLabel && class_ids.empty()) out.set_label(label);
     if (label != kNoLabel && !class_ids.empty()) {
       if (label < 0 || label >= static_cast<int64_t>(class_ids.size()))
@@ -88,16 +103,13 @@ Status add_container(ScanContext& context, const Source& source) {
       out.set_label(class_ids[static_cast<size_t>(label)]);
     }
     for (uint32_t field = 0; field < fields.size(); ++field) {
-      const FieldLocation location = dataset->locate(sample, field);
+      const FieldLocation location = dataset.locate(sample, field);
       if (!location.present) continue;
-      PACKTRAIN_ASSIGN(path, dataset->path(sample, field));
+      PACKTRAIN_ASSIGN(path, dataset.path(sample, field));
       Cell cell;
-      cell.origin = Origin::container;
       cell.field = fields[field];
-      cell.source = number;
-      cell.inner_field = field;
-      cell.where = sample;
       cell.size = location.length;
+      fill(sample, field, location, cell);
       cell.path = catalog.keep(path);
       out.add(cell);
     }

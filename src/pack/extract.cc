@@ -1,5 +1,5 @@
-// Samples back to files. A new target is filled under the name TARGET.extract-part and renamed when all is
-// there; into an existing one (--overwrite) each file comes whole or not at all.
+// Samples back to files. A new target is filled in TARGET.extract-part and gets its name when all is there;
+// into an existing one (--overwrite) each file comes whole or not at all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "base/words.h"
+#include "format/index_containers.h"
+#include "pack/extract_part.h"
 #include "pack/extract_plan.h"
 #include "pack/progress_meter.h"
 #include "packtrain/format.h"
@@ -35,8 +37,36 @@ Result<TargetState> look_at(Storage& storage, const std::string& to) {
   return empty ? TargetState::empty_folder : TargetState::folder;
 }
 
+// Whether `path` is `folder` or lies below it, by name or behind links.
+bool lies_in(Storage& storage, const std::string& path, const std::string& folder) {
+  const auto outer = storage.stat(folder);
+  std::string at = absolute_path(path);
+  for (const std::string wanted = absolute_path(folder);;) {
+    if (at == wanted) return true;
+    const auto info = storage.stat(at);
+    if (info.ok() && outer.ok() && info->inode != 0 && info->inode == outer->inode &&
+        info->device == outer->device)
+      return true;
+    const size_t slash = at.rfind('/');
+    if (slash == std::string::npos || at == "/") return false;
+    at.resize(std::max<size_t>(slash, 1));
+  }
+}
+
+// Files among the shards would make verify call the dataset damaged.
+Status check_outside(Storage& storage, const std::string& to, const Dataset& dataset) {
+  const std::string& folder = dataset.folder();
+  if (folder.empty() || !lies_in(storage, to, folder)) return {};
+  return Status(Code::invalid, "lies in the dataset itself; choose a folder outside of " + printable(folder))
+      .at(printable(to));
+}
+
 Status check_room(const ExtractPlan& plan, const std::string& to) {
   PACKTRAIN_ASSIGN(place, place_of(to));
+  if (place.read_only) {
+    return Status(Code::io, "lies on a filesystem that is mounted read-only; choose another target")
+        .at(printable(to));
+  }
   if (plan.bytes_on_disk() > place.bytes_free) {
     return Status(Code::no_room,
                   fmt::format("the files take {}, and {} has {} free; choose another target or fewer samples",
@@ -186,6 +216,7 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
   OpenOptions open;
   open.progress = options.progress;
   PACKTRAIN_ASSIGN(dataset, open_dataset(storage, dataset_path, open));
+  PACKTRAIN_TRY(check_outside(storage, to, *dataset));
   PACKTRAIN_ASSIGN(plan, ExtractPlan::make(*dataset, options));
   PACKTRAIN_TRY(check_room(plan, to));
 
@@ -193,6 +224,7 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
   report.samples = plan.samples().size();
   report.files = plan.files();
   report.bytes = plan.bytes();
+  report.shared = plan.shared();
   report.folders = plan.folders().size();
   if (options.dry_run) return report;
 
@@ -200,14 +232,11 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
     PACKTRAIN_TRY(fill(storage, *dataset, plan, to, true, options));
     return report;
   }
-  const std::string part = to + ".extract-part";
-  if (const Status removed = remove_tree(storage, part); !removed.ok() && removed.code() != Code::not_found) {
-    return removed;
-  }
-  Status filled = fill(storage, *dataset, plan, part, false, options);
-  if (filled.ok()) filled = storage.rename(part, to);
+  PACKTRAIN_ASSIGN(part, ExtractPart::claim(storage, to));
+  Status filled = fill(storage, *dataset, plan, part.files(), false, options);
+  if (filled.ok()) filled = part.publish();
   if (!filled.ok()) {
-    const Status removed = remove_tree(storage, part);
+    const Status removed = part.discard();
     (void)removed;  // the failure that led here says more; the next run removes the part first
     return filled;
   }

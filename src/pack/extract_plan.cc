@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/hash.h"
 #include "base/words.h"
 #include "pack/extract_path.h"
+#include "pack/selection.h"
 
 namespace packtrain {
 namespace {
@@ -16,26 +16,18 @@ namespace {
 constexpr uint64_t kDiskBlockBytes = 4096;
 constexpr uint64_t kDeflateRatio = 1032;  // DEFLATE cannot make a byte into more
 
-struct Target {
-  uint64_t hash, sample;
-  uint32_t field;
-  bool operator<(const Target& other) const { return hash < other.hash; }
-};
+constexpr std::string_view kWayOut =
+    "extract with --by-key to name the files KEY.FIELD, or choose some of them with --split, --keys or "
+    "--fields";
 
-Result<int64_t> label_of(const Manifest& manifest, const std::string& name) {
-  const auto at = std::find(manifest.classes.begin(), manifest.classes.end(), name);
-  if (at != manifest.classes.end()) return at - manifest.classes.begin();
-  int64_t label = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), label);
-  if (error == std::errc() && end == name.data() + name.size()) return label;
-  return Status(Code::not_found,
-                fmt::format("there is no class '{}'; packtrain info lists them", printable(name)));
+std::string field_in_words(const Dataset& dataset, uint64_t sample, uint32_t field) {
+  const Result<std::string_view> key = dataset.key(sample);
+  return fmt::format("{}.{}", key.ok() ? printable(*key) : fmt::format("sample {}", sample),
+                     dataset.manifest().fields[field].name);
 }
 
 Status at_sample(const Status& status, const Dataset& dataset, uint64_t sample, uint32_t field) {
-  const Result<std::string_view> key = dataset.key(sample);
-  return status.at(fmt::format("{}.{}", key.ok() ? printable(*key) : fmt::format("sample {}", sample),
-                               dataset.manifest().fields[field].name));
+  return status.at(field_in_words(dataset, sample, field));
 }
 
 // A compressed field that claims more than its stored bytes can hold is a bomb or damage, whatever it decodes
@@ -59,6 +51,7 @@ Status check_claim(const Dataset& dataset, uint64_t sample, uint32_t field) {
 
 Result<ExtractPlan> ExtractPlan::make(const Dataset& dataset, const ExtractOptions& options) {
   ExtractPlan plan;
+  plan.by_key_ = options.by_key;
   for (const std::string& name : options.fields) {
     const uint32_t field = dataset.manifest().field_id(name);
     if (field == UINT32_MAX) {
@@ -78,35 +71,16 @@ Result<ExtractPlan> ExtractPlan::make(const Dataset& dataset, const ExtractOptio
 }
 
 Status ExtractPlan::select_samples(const Dataset& dataset, const ExtractOptions& options) {
-  uint64_t first = 0, end = dataset.samples();
-  if (!options.split.empty()) {
-    const auto& splits = dataset.manifest().splits;
-    const auto split = std::find_if(splits.begin(), splits.end(),
-                                    [&](const SplitSpec& each) { return each.name == options.split; });
-    if (split == splits.end()) {
-      return Status(Code::not_found, fmt::format("there is no split '{}'; packtrain info lists them",
-                                                 printable(options.split)));
-    }
-    first = split->first;
-    end = first + split->count;
-  }
-  int64_t label = kNoLabel;
-  if (!options.class_name.empty()) {
-    PACKTRAIN_ASSIGN(found, label_of(dataset.manifest(), options.class_name));
-    label = found;
-  }
-  const auto wanted = [&](uint64_t sample) {
-    return sample >= first && sample < end && (label == kNoLabel || dataset.label(sample) == label);
-  };
+  PACKTRAIN_ASSIGN(selection, packtrain::select_samples(dataset, options.split, options.class_name));
   if (options.keys.empty()) {
-    for (uint64_t sample = first; sample < end; ++sample) {
-      if (wanted(sample)) samples_.push_back(sample);
+    for (uint64_t sample = selection.first; sample < selection.end; ++sample) {
+      if (selection.has(dataset, sample)) samples_.push_back(sample);
     }
     return {};
   }
   for (const std::string& key : options.keys) {
     PACKTRAIN_ASSIGN(sample, dataset.find(key));
-    if (wanted(sample)) samples_.push_back(sample);
+    if (selection.has(dataset, sample)) samples_.push_back(sample);
   }
   std::sort(samples_.begin(), samples_.end());
   samples_.erase(std::unique(samples_.begin(), samples_.end()), samples_.end());
@@ -116,9 +90,11 @@ Status ExtractPlan::select_samples(const Dataset& dataset, const ExtractOptions&
 Result<std::string> ExtractPlan::target(const Dataset& dataset, uint64_t sample, uint32_t field) const {
   const bool named = std::find(fields_.begin(), fields_.end(), field) != fields_.end();
   if (!fields_.empty() && !named) return std::string();
+  if (std::binary_search(written_by_others_.begin(), written_by_others_.end(), std::pair(sample, field)))
+    return std::string();
   PACKTRAIN_ASSIGN(recorded, dataset.path(sample, field));
-  if (!recorded.empty()) return path_below_target(recorded);
-  if (!named) return std::string();  // packtrain made it: it was no file
+  if (!recorded.empty() && !by_key_) return path_below_target(recorded);
+  if (recorded.empty() && !named) return std::string();  // packtrain made it: it was no file
   PACKTRAIN_ASSIGN(key, dataset.key(sample));
   return path_below_target(std::string(key) + "." + dataset.manifest().fields[field].name);
 }
@@ -148,25 +124,51 @@ Status ExtractPlan::add_samples(const Dataset& dataset) {
   }
   bytes_on_disk_ += folders_.size() * kDiskBlockBytes;
   std::sort(targets.begin(), targets.end());
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const Target& one = targets[i];
+  for (const Target& one : targets) {
     PACKTRAIN_ASSIGN(path, target(dataset, one.sample, one.field));
     if (folders_.count(path) > 0) {
-      return at_sample(
-          Status(Code::corrupt, fmt::format("its name '{}' is also that of a folder", printable(path))),
-          dataset, one.sample, one.field);
-    }
-    for (size_t j = i + 1; j < targets.size() && targets[j].hash == one.hash; ++j) {
-      PACKTRAIN_ASSIGN(other, target(dataset, targets[j].sample, targets[j].field));
-      if (other != path) continue;
-      const Status same(Code::corrupt,
-                        fmt::format("would become the same file, '{}'; extract one of them with "
-                                    "--keys or --fields",
-                                    printable(path)));
-      return at_sample(same.at("and"), dataset, one.sample, one.field)
-          .at(at_sample(same, dataset, targets[j].sample, targets[j].field).where());
+      return at_sample(Status(Code::corrupt, fmt::format("its name '{}' is also that of a folder; {}",
+                                                         printable(path), kWayOut)),
+                       dataset, one.sample, one.field);
     }
   }
+  return share_names(dataset, targets);
+}
+
+// Fields that have one name are one file if their bytes are equal, as when a list names a file twice.
+Status ExtractPlan::share_names(const Dataset& dataset, std::vector<Target>& targets) {
+  std::vector<std::byte> bytes, other_bytes;
+  std::vector<bool> shared(targets.size());
+  std::vector<std::pair<uint64_t, uint32_t>> found;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target& one = targets[i];
+    if (shared[i]) continue;
+    std::string path;
+    for (size_t j = i + 1; j < targets.size() && targets[j].hash == one.hash; ++j) {
+      const Target& other = targets[j];
+      if (shared[j]) continue;
+      if (path.empty()) {
+        PACKTRAIN_ASSIGN(mine, target(dataset, one.sample, one.field));
+        path = std::move(mine);
+        PACKTRAIN_TRY(dataset.read(one.sample, one.field, bytes));
+      }
+      PACKTRAIN_ASSIGN(other_path, target(dataset, other.sample, other.field));
+      if (other_path != path) continue;
+      PACKTRAIN_TRY(dataset.read(other.sample, other.field, other_bytes));
+      if (other_bytes != bytes) {
+        return Status(Code::invalid, fmt::format("{} and {} differ, and would both become the file '{}'; {}",
+                                                 field_in_words(dataset, one.sample, one.field),
+                                                 field_in_words(dataset, other.sample, other.field),
+                                                 printable(path), kWayOut));
+      }
+      shared[j] = true;
+      found.emplace_back(other.sample, other.field);
+      --files_;
+      bytes_ -= bytes.size();
+    }
+  }
+  std::sort(found.begin(), found.end());
+  written_by_others_ = std::move(found);
   return {};
 }
 

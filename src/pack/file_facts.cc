@@ -89,7 +89,7 @@ class Looker {  // thread-safe but for its constructor and outcome()
       cell.mtime_ns = info->mtime_ns;
       return;
     }
-    if (listed && !info.ok() && (info.status().code() == Code::not_found || is_impossible(relative))) {
+    if (listed && (info.ok() || info.status().code() == Code::not_found || is_impossible(relative))) {
       cell.mtime_ns = kNotThere;
       return;
     }

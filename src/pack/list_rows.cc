@@ -26,7 +26,12 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
-bool parse_integer(std::string_view text, int64_t& out) {
+// A whole number, also as tables with gaps spell it, whose writers keep the column as floats: "3.0".
+bool parse_whole_number(std::string_view text, int64_t& out) {
+  if (const size_t dot = text.find('.'); dot != std::string_view::npos && dot > 0) {
+    if (text.find_first_not_of('0', dot + 1) != std::string_view::npos) return false;
+    text = text.substr(0, dot);
+  }
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out);
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
@@ -162,7 +167,7 @@ void ListRows::number_label(int64_t label) {
 void ListRows::text_label(std::string_view text) {
   if (text.empty()) return;
   int64_t number = 0;
-  any_word_ |= !parse_integer(text, number);
+  any_word_ |= !parse_whole_number(text, number);
   const auto [at, added] = text_ids_.try_emplace(std::string(text), static_cast<int64_t>(texts_.size()));
   if (added) texts_.emplace_back(text);
   context_.out.set_label(at->second);
@@ -212,7 +217,7 @@ Status ListRows::finish() {
     if (any_word_) {
       label = context_.out.class_id(text);
     } else {
-      parse_integer(text, label);
+      parse_whole_number(text, label);
     }
   }
   return {};

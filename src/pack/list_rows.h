@@ -52,7 +52,7 @@ class ListRows {
   uint32_t root_ = 0, split_ = 0;
   size_t first_sample_ = 0;
   bool any_number_ = false;                            // as a number, not as digits
-  bool any_word_ = false;                              // a text that is no integer
+  bool any_word_ = false;                              // a text that is no whole number
   std::unordered_map<std::string, int64_t> text_ids_;  // provisional labels of texts
   std::vector<std::string> texts_;
   std::unordered_set<uint64_t> folders_;  // hashes

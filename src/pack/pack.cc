@@ -164,9 +164,10 @@ Result<Catalog> Packer::scan_sources() {
   PACKTRAIN_ASSIGN(catalog, scan(storage_, scan_options));
   report.seconds_scan = since(start);
   if (catalog.missing_count > options_.skip_bad) {
-    for (const std::string& path : catalog.missing) report.bad.push_back({path, "is listed, but not there"});
-    return Status(Code::corrupt, count_in_words(catalog.missing_count) +
-                                     " files that the list names are not there, the first is " +
+    for (const std::string& path : catalog.missing)
+      report.bad.push_back({path, "is listed, but no file is there"});
+    return Status(Code::corrupt, "no file is there for " + count_in_words(catalog.missing_count) +
+                                     " of the paths that the list names, the first is " +
                                      printable(catalog.missing.empty() ? "" : catalog.missing.front()) +
                                      "; check --root, or leave them out with --skip-bad " +
                                      std::to_string(catalog.missing_count));
@@ -253,14 +254,17 @@ Status Packer::check_room(uint64_t bytes_to_write, uint64_t files_to_write) {
   if (place->read_only)
     return Status(Code::io, "lies on a filesystem that is mounted read-only; choose another target")
         .at(printable(out_));
-  if (place->bytes_total != 0 && place->bytes_free < bytes_to_write) {
+  if (place->bytes_total != 0 && place->bytes_free < bytes_to_write)
     report.shortfall_bytes = bytes_to_write - place->bytes_free;
+  if (place->inodes_total != 0 && place->inodes_free < files_to_write)
+    report.shortfall_inodes = files_to_write - place->inodes_free;
+  if (report.shortfall_bytes > 0) {
     return Status(Code::no_room, "needs " + bytes_in_words(bytes_to_write) + ", but only " +
                                      bytes_in_words(place->bytes_free) + " are free on " + place->mount +
                                      "; free some or choose another target")
         .at(printable(out_));
   }
-  if (place->inodes_total != 0 && place->inodes_free < files_to_write) {
+  if (report.shortfall_inodes > 0) {
     return Status(Code::no_room, "needs " + count_in_words(files_to_write) + " files, but only " +
                                      count_in_words(place->inodes_free) + " inodes are free on " +
                                      place->mount + "; choose fewer shards or another target")
@@ -442,8 +446,9 @@ Status Packer::dry_run() {
   std::vector<uint32_t> all(plan.shards.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
   report.bytes = planned_bytes(plan, all);
-  (void)check_room(report.bytes,
-                   all.size() * 2 + 8);  // a dry run reports the shortfall, it does not fail by it
+  // A dry run tells what would stop the pack; it does not fail by it. What is lacking is in the report.
+  const Status room = check_room(report.bytes, all.size() * 2 + 8);
+  if (!room.ok() && room.code() != Code::no_room) report.warnings.push_back(room.text());
   estimate(plan);
   return {};
 }

@@ -79,6 +79,32 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
   return manifest.ok() && index.ok() ? SourceKind::container : SourceKind::tree;
 }
 
+bool has_columns(SourceKind kind) {
+  return kind == SourceKind::table_list || kind == SourceKind::json_list ||
+         kind == SourceKind::json_lines_list;
+}
+bool is_list(SourceKind kind) {
+  return has_columns(kind) || kind == SourceKind::pickle_list || kind == SourceKind::token_list;
+}
+
+// An option that no source can heed was meant for another one.
+Status check_options_of_lists(const ScanOptions& options, const std::vector<SourceKind>& kinds) {
+  if (std::none_of(kinds.begin(), kinds.end(), has_columns)) {
+    for (const auto& [option, value] : {std::pair("--path-column", &options.path_column),
+                                        std::pair("--label-column", &options.label_column)}) {
+      if (!value->empty())
+        return Status(Code::invalid, std::string(option) +
+                                         " is for lists with columns (.csv, .tsv, .json, .jsonl), and no "
+                                         "source is one; leave it away");
+    }
+  }
+  if (!options.root.empty() && std::none_of(kinds.begin(), kinds.end(), is_list))
+    return Status(
+        Code::invalid,
+        "--root is what the paths in a list are relative to, and no source is a list; leave it away");
+  return {};
+}
+
 std::string name_of(const SourceSpec& spec) {
   if (!spec.split.empty()) return spec.split;
   std::string_view path = spec.path;
@@ -148,8 +174,11 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
     sources.push_back({spec.path, spec.split, name_of(spec)});
     PACKTRAIN_ASSIGN(kind, kind_of(storage, spec.path));
     kinds.push_back(kind);
-    if (kind != SourceKind::tree) continue;
-    PACKTRAIN_ASSIGN(listing, walk_source(context, sources.back()));
+  }
+  PACKTRAIN_TRY(check_options_of_lists(options, kinds));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (kinds[i] != SourceKind::tree) continue;
+    PACKTRAIN_ASSIGN(listing, walk_source(context, sources[i]));
     files += listing.files.size();
     listings[i] = std::move(listing);
   }

@@ -50,4 +50,10 @@ inline std::vector<std::string> described(const Catalog& catalog) {
 
 using Lines = std::vector<std::string>;
 
+inline Lines key_names(Catalog catalog) {
+  Lines names;
+  for (const NameRef key : make_keys(catalog)) names.emplace_back(catalog.name(key));
+  return names;
+}
+
 }  // namespace packtrain

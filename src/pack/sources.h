@@ -33,13 +33,15 @@ struct Source {
 
 // Trees. `fill` completes a cell of the listed file whose position it gets: origin, source, size.
 using FillCell = std::function<void(size_t file, Cell& cell)>;
+// What the listed file, a .cls beside its sample, says; kNoLabel if that is no whole number.
+using LabelOf = std::function<int64_t(size_t file)>;
 struct TreeOptions {
   // An archive of one folder (tar cf photos.tar photos) has that folder's content as its tree.
   bool enter_lone_folder = false;
 };
 // Adds the samples of a listing whose paths lie in the catalog's names. Empties the listing.
 Status add_tree(ScanContext& context, const Source& source, Listing& listing, const TreeOptions& options,
-                const FillCell& fill);
+                const FillCell& fill, const LabelOf& label_of);
 // Lists a folder for add_walked_tree.
 Result<Listing> walk_source(ScanContext& context, const Source& source);
 Status add_walked_tree(ScanContext& context, const Source& source, Listing& listing);
@@ -54,6 +56,12 @@ bool looks_like_token_list(std::string_view head);
 
 // Containers: archives of trees, shards, datasets.
 Status add_container(ScanContext& context, const Source& source);  // a path or a pattern of several
+// The samples of a dataset. `fill` completes a cell of the field that lies at `location`: origin, source,
+// where.
+using FillField =
+    std::function<void(uint64_t sample, uint32_t field, const FieldLocation& location, Cell& cell)>;
+Status add_samples_of(ScanContext& context, const Source& source, const Dataset& dataset,
+                      const FillField& fill);
 Status add_compressed_archive(ScanContext& context, const Source& source);
 Status add_archive(ScanContext& context, const Source& source);  // zip or tar: a tree, or samples
 

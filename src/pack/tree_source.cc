@@ -1,20 +1,24 @@
 // Trees of files: in a folder, or in an archive of one.
 //
 // What the folders mean is decided by what is there:
-//   no folder at all              a flat folder: samples without labels;
+//   no folder at all              a flat folder: samples without a class;
 //   every top folder is called    a split tree: each top folder is a split of its own name, and the folders
-//   directly train, val, test, …           in it are the classes, shared by the splits. Files beside the
-//   splits' folders become
-//                                 a split "other": they are data of no split;
+//   train, val, test, …           in it are the classes, shared by the splits. Files beside the splits'
+//                                 folders become a split "other": they are data of no split;
 //   otherwise                     a class tree: the top folder of a file is its class, however deep it lies.
-//   Files
-//                                 beside the classes' folders are samples without a label.
+//                                 Files beside the classes' folders are samples without a label.
 // A source that the user named as a split (NAME=SOURCE) is never taken for a split tree.
+//
+// Where no folder is a class, the whole number in a.cls is the label of a.jpg. Where folders are classes,
+// they win: "cls" is the class's number, as it is for every reader of the shards, and the file's own bytes
+// become the field "source.cls".
 #include <algorithm>
 #include <array>
-#include <set>
+#include <atomic>
 
+#include "base/threads.h"
 #include "base/words.h"
+#include "format/grouping.h"
 #include "pack/file_facts.h"
 #include "pack/sources.h"
 #include "pack/stems.h"
@@ -54,6 +58,21 @@ Shape shape_of(const std::string& names, const Listing& listing, size_t skip) {
   return shape;
 }
 
+bool are_splits(const Shape& shape, const Source& source) {
+  return source.split.empty() && !shape.folders.empty() &&
+         std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name);
+}
+
+// Whether a folder is a class: one at the top, or below a split.
+bool has_classes(const std::string& names, const Listing& listing, size_t skip, const Shape& shape,
+                 bool split_tree) {
+  if (!split_tree) return !shape.folders.empty();
+  return std::any_of(listing.files.begin(), listing.files.end(), [&](const ListedFile& file) {
+    const std::string_view path = Listing::path(names, file).substr(skip);
+    return is_below_folder(path) && is_below_folder(path.substr(path.find('/') + 1));
+  });
+}
+
 // Bytes in front of all paths that name a folder around the tree: "photos/" of photos/cat/1.jpg. A lone
 // folder of files is a class, and a lone folder that is called as a split is one.
 size_t wrapping_bytes(const std::string& names, const Listing& listing) {
@@ -67,20 +86,34 @@ size_t wrapping_bytes(const std::string& names, const Listing& listing) {
   }
 }
 
+bool is_label_file(std::string_view path) {
+  return field_name(split_name(path.substr(path.rfind('/') + 1)).extension) == "cls";
+}
+
 // Adds the samples of one folder after the other. One thread at a time.
 class TreeBuilder {
  public:
-  TreeBuilder(ScanContext& context, const Source& source, const Listing& listing, const FillCell& fill)
-      : context_(context), source_(source), listing_(listing), fill_(fill), catalog_(context.out.catalog()) {}
+  TreeBuilder(ScanContext& context, const Source& source, const Listing& listing, const FillCell& fill,
+              const LabelOf& label_of)
+      : context_(context),
+        source_(source),
+        listing_(listing),
+        fill_(fill),
+        label_of_(label_of),
+        catalog_(context.out.catalog()) {}
 
   Status run(const TreeOptions& options) {
     if (options.enter_lone_folder) skip_ = wrapping_bytes(catalog_.names, listing_);
-    const Shape shape = shape_of(catalog_.names, listing_, skip_);
-    split_tree_ = source_.split.empty() && !shape.folders.empty() &&
-                  std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name);
+    Shape shape = shape_of(catalog_.names, listing_, skip_);
+    if (options.enter_lone_folder && is_labelled_folder(shape)) {
+      skip_ += shape.folders[0].size() + 1;
+      shape = shape_of(catalog_.names, listing_, skip_);
+    }
+    split_tree_ = are_splits(shape, source_);
     class_tree_ = !split_tree_ && !shape.folders.empty();
+    has_classes_ = has_classes(catalog_.names, listing_, skip_, shape, split_tree_);
     warn(shape);
-    context_.out.labels_are_named();
+    if (has_classes_) context_.out.labels_are_named();
     for (size_t first = 0; first < listing_.files.size();) {
       const std::string_view folder = folder_of(listing_.files[first]);
       size_t end = first + 1;
@@ -96,6 +129,14 @@ class TreeBuilder {
   std::string_view folder_of(const ListedFile& file) const {
     const std::string_view path = path_of(file);
     return path.substr(0, path.rfind('/') + 1);
+  }
+
+  // A lone folder of files with labels beside them is a flat folder, not a class.
+  bool is_labelled_folder(const Shape& shape) const {
+    if (shape.files_at_top > 0 || shape.folders.size() != 1 || is_split_name(shape.folders[0])) return false;
+    for (size_t i = 0; i < listing_.files.size(); ++i)
+      if (is_label_file(path_of(listing_.files[i])) && label_of_(i) != kNoLabel) return true;
+    return false;
   }
 
   void warn(const Shape& shape) {
@@ -157,7 +198,13 @@ class TreeBuilder {
         context_.out.begin_sample(stem, split_number);
         context_.out.set_label(label);
       }
-      PACKTRAIN_ASSIGN(field, context_.out.field(field_of(names[grouped[i].name], grouped[i])));
+      std::string name = field_of(names[grouped[i].name], grouped[i]);
+      if (name == "cls" && has_classes_) {
+        name = "source.cls";
+      } else if (name == "cls") {
+        context_.out.set_label(label_of_(number));
+      }
+      PACKTRAIN_ASSIGN(field, context_.out.field(name));
       Cell cell;
       cell.field = field;
       cell.path = {file.at, file.bytes};
@@ -173,9 +220,10 @@ class TreeBuilder {
   const Source& source_;
   const Listing& listing_;
   const FillCell& fill_;
+  const LabelOf& label_of_;
   Catalog& catalog_;
   size_t skip_ = 0;  // bytes of every path that name no part of the tree
-  bool split_tree_ = false, class_tree_ = false;
+  bool split_tree_ = false, class_tree_ = false, has_classes_ = false;
 };
 
 void add_skipped(const Skipped& from, Skipped& to) {
@@ -188,14 +236,48 @@ void add_skipped(const Skipped& from, Skipped& to) {
   to.examples.insert(to.examples.end(), from.examples.begin(), from.examples.end());
 }
 
+// What the .cls files of a tree without classes say, by position in the listing; empty if they say nothing.
+// A file that cannot be read here says nothing: packing it will tell why.
+Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source& source,
+                                              const Listing& listing) {
+  const std::string& names = context.out.catalog().names;
+  std::vector<size_t> files;
+  for (size_t i = 0; i < listing.files.size(); ++i)
+    if (is_label_file(Listing::path(names, listing.files[i]))) files.push_back(i);
+  const Shape shape = shape_of(names, listing, 0);
+  if (files.empty() || has_classes(names, listing, 0, shape, are_splits(shape, source)))
+    return std::vector<int64_t>();
+  std::vector<int64_t> labels(listing.files.size(), kNoLabel);
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  Status stopped;  // written by the one thread that reports
+  const auto read_one = [&](size_t file) {
+    const std::string path = source.path + "/" + std::string(Listing::path(names, listing.files[file]));
+    const auto text = read_whole(context.storage, path, kLabelBytes);
+    if (text.ok()) labels[file] = parse_label(as_bytes(*text)).value_or(kNoLabel);
+  };
+  const uint64_t workers =
+      is_far(source.path) ? std::clamp<uint64_t>(files.size() / 4, 1, context.options.stats_in_flight) : 1;
+  run_on("pt-label", static_cast<uint32_t>(workers), [&](uint32_t worker) {
+    for (size_t i = next++; i < files.size() && !stop; i = next++) {
+      read_one(files[i]);
+      if (worker != 0) continue;
+      stopped = context.progress.tick(i, files.size());
+      if (!stopped.ok()) stop = true;
+    }
+  });
+  if (!stopped.ok()) return stopped;
+  return labels;
+}
+
 }  // namespace
 
 Status add_tree(ScanContext& context, const Source& source, Listing& listing, const TreeOptions& options,
-                const FillCell& fill) {
+                const FillCell& fill, const LabelOf& label_of) {
   add_skipped(listing.skipped, context.out.catalog().skipped);
   if (listing.files.empty())
     return Status(Code::invalid, "holds no files to pack").at(printable(source.path));
-  PACKTRAIN_TRY(TreeBuilder(context, source, listing, fill).run(options));
+  PACKTRAIN_TRY(TreeBuilder(context, source, listing, fill, label_of).run(options));
   listing = Listing();
   return {};
 }
@@ -217,15 +299,21 @@ Result<Listing> walk_source(ScanContext& context, const Source& source) {
 Status add_walked_tree(ScanContext& context, const Source& source, Listing& listing) {
   Catalog& catalog = context.out.catalog();
   catalog.files += listing.files.size() + listing.folders;
+  if (const uint64_t broken = listing.skipped.broken_links; broken > 0)
+    catalog.warnings.push_back(printable(source.path) + " holds " + counted(broken, "symbolic link") +
+                               " to nothing, left out: " + names_in_words(listing.broken_links, broken));
   const uint32_t root = context.out.add_root(source.path, source.name);
-  return add_tree(context, source, listing, {}, [&](size_t file, Cell& cell) {
+  PACKTRAIN_ASSIGN(labels, read_label_files(context, source, listing));
+  const auto fill = [&](size_t file, Cell& cell) {
     cell.source = root;
     cell.mtime_ns = kNotLookedAt;
     if (const uint32_t number = listing.files[file].number; number > 0) {
       cell.size = listing.known[number - 1].size;
       cell.mtime_ns = listing.known[number - 1].mtime_ns;
     }
-  });
+  };
+  return add_tree(context, source, listing, {}, fill,
+                  [&](size_t file) { return labels.empty() ? kNoLabel : labels[file]; });
 }
 
 }  // namespace packtrain

@@ -83,7 +83,7 @@ TEST(TreeSourceTest, SeveralSourcesShareClassesAndKeepTheirPathsApart) {
                                 }));
   EXPECT_EQ(recorded_path(catalog, catalog.cells[1]), "train/b/x.jpg");
   EXPECT_EQ(recorded_path(catalog, catalog.cells[5]), "val/b/x.jpg");
-  EXPECT_EQ(make_keys(catalog), (Lines{"train/b/x", "val/a/x", "val/b/x"}));
+  EXPECT_EQ(key_names(catalog), (Lines{"train/b/x", "val/a/x", "val/b/x"}));
 }
 
 TEST(TreeSourceTest, FilesBesideClassFoldersAreKeptAndTold) {
@@ -130,11 +130,11 @@ TEST(TreeSourceTest, ClassesFileNumbersThem) {
   }
 }
 
-TEST(TreeSourceTest, OwnClsFilesAreKept) {
+TEST(TreeSourceTest, OwnClsFilesAreKeptBesideTheClass) {
   MemoryStorage storage;
   put(storage, "set/a/1.jpg", "x");
   put(storage, "set/a/1.cls", "7");
-  EXPECT_EQ(described(scan_ok(storage, "set")), Lines{"train/0 a/1: cls=a/1.cls jpg=a/1.jpg"});
+  EXPECT_EQ(described(scan_ok(storage, "set")), Lines{"train/0 a/1: cls='0' jpg=a/1.jpg source.cls=a/1.cls"});
   ScanOptions without = scan_options({{"", "set"}});
   without.cls_field = false;
   put(storage, "set/a/2.jpg", "x");
@@ -168,7 +168,7 @@ TEST(TreeSourceTest, OddNamesOnARealFilesystem) {
   std::sort(expected.begin(), expected.end());
   std::sort(recorded.begin(), recorded.end());
   EXPECT_EQ(recorded, expected);
-  std::vector<std::string> keys = make_keys(catalog);
+  std::vector<std::string> keys = key_names(catalog);
   std::sort(keys.begin(), keys.end());
   EXPECT_EQ(std::unique(keys.begin(), keys.end()), keys.end());
 }

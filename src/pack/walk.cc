@@ -188,6 +188,7 @@ class Walker {
         entry.kind = FileKind::other;
         if (is_broken(target.status(), path)) {
           count_skipped(out_.skipped.broken_links, path, out_.skipped);
+          if (out_.broken_links.size() < kMostExamples) out_.broken_links.push_back(path);
         } else {
           note_trouble(printable(full(path)) + ": " + target.status().message());
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tarfile
 import time
 from pathlib import Path
 
@@ -157,3 +158,121 @@ def test_quiet_is_quiet_and_progress_goes_to_stderr(command: Command, tmp_path: 
     assert dry.code == 0
     assert not (tmp_path / "dry").exists()
     assert "12" in dry.out
+
+
+def test_links_that_an_index_leaves_out_are_named(command: Command, tmp_path: Path) -> None:
+    files = {"a.jpg": b"a", "b.jpg": b"b"}
+    write_tree(tmp_path / "tree", files)
+    (tmp_path / "tree" / "hard.jpg").hardlink_to(tmp_path / "tree" / "b.jpg")
+    (tmp_path / "tree" / "soft.jpg").symlink_to("a.jpg")
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for path in sorted((tmp_path / "tree").iterdir()):
+            archive.add(path, arcname=path.name)
+    ran = command("index", tmp_path / "a.tar", "--json")
+    assert ran.code == 0
+    assert ran.json()["samples"] == 2
+    assert ran.json()["links_left_out"] == 2
+    assert ran.json()["links_named"] == ["hard.jpg", "soft.jpg"]
+    assert "2 links" in ran.error
+    assert "hard.jpg, soft.jpg" in ran.error
+    assert pt.index(tmp_path / "a.tar").links_left_out == 2
+
+
+def test_links_to_nothing_are_named(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", small_tree())
+    for number in range(7):
+        (tmp_path / "tree" / "ant" / f"gone{number}.jpg").symlink_to("/nowhere")
+    ran = command("pack", tmp_path / "tree", tmp_path / "out")
+    assert ran.code == 0
+    for word in ("7 symbolic links", "ant/gone0.jpg", "ant/gone4.jpg", "2 more"):
+        assert word in ran.error
+
+
+def test_a_class_that_is_not_there_is_an_error_that_names_those_there_are(
+    command: Command, packed: Path, tmp_path: Path
+) -> None:
+    classes = pt.Dataset(packed).classes
+    for missing in ("9", "-1", "no such class"):
+        for call in (["ls", packed], ["extract", packed, tmp_path / "back"]):
+            line = expect_error(command, 2, "not_found", *call, "--class", missing)
+            assert all(name in line for name in classes)
+    assert command("ls", packed, "--class", "3").out != ""
+    assert "train, val" in expect_error(command, 2, "not_found", "ls", packed, "--split", "dev")
+    write_tree(tmp_path / "flat", {"a.txt": b"a", "a.cls": b"4"})
+    pt.pack(tmp_path / "flat", tmp_path / "flat.pt", sync=False)
+    assert "it has 4" in expect_error(command, 2, "not_found", "ls", tmp_path / "flat.pt", "--class", "5")
+    assert command("ls", tmp_path / "flat.pt", "--class", "4").out == "a\n"
+
+
+def test_a_limit_of_none_lists_none(command: Command, packed: Path) -> None:
+    assert command("ls", packed, "--limit", "0").out == ""
+    assert command("ls", packed, "--limit", "2").out.count("\n") == 2
+
+
+def test_show_writes_to_stdout_for_a_dash(
+    command: Command, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = command("show", packed, "-o", "-", "--quiet")
+    assert (ran.code, ran.error) == (0, "")
+    assert ran.out.startswith("<!DOCTYPE html>")
+    assert ran.out.rstrip().endswith("</html>")
+    assert list(tmp_path.iterdir()) == []
+    assert command("show", packed, "-o", "-", "--json").code == 2
+
+
+@pytest.mark.parametrize("option", ["--path-column", "--label-column", "--root"])
+def test_options_of_lists_are_refused_without_a_list(
+    command: Command, photos: Path, tmp_path: Path, option: str
+) -> None:
+    line = expect_error(command, 2, "invalid", "pack", photos, tmp_path / "out", option, "x")
+    assert option in line
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small filesystem can be mounted by root only")
+def test_a_dry_run_tells_of_missing_inodes(command: Command, small_filesystem: Path, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {f"{n % 2}/{n}.txt": b"x" for n in range(200)})
+    call = ["pack", tmp_path / "tree", small_filesystem / "out", "--shards", "100"]
+    ran = command(*call, "--dry-run", "--json")
+    assert ran.code == 0
+    assert ran.json()["shortfall_bytes"] == 0
+    assert ran.json()["shortfall_inodes"] > 0
+    assert "inodes are lacking" in command(*call, "--dry-run").error
+    assert command(*call).code == 3
+
+
+def test_messages_are_in_our_words(command: Command, photos: Path, packed: Path, tmp_path: Path) -> None:
+    for call, words in (
+        (["ls", packed, "--limit"], "--limit needs a value"),
+        (["ls", packed, "--limit", "1", "--limit", "2"], "--limit: is given twice"),
+        (["ls", packed, "--json=maybe"], "--json takes no value"),
+        (["pack"], "SOURCE and OUT are missing"),
+        (["pack", "e=q"], "OUT, the folder to make, is missing: packtrain pack e=q OUT"),
+    ):
+        ran = command(*call)
+        assert ran.code == 2
+        assert words in ran.error
+        assert "required" not in ran.error
+    page = tmp_path / "missing" / "x.html"
+    assert command("show", packed, "-o", page).last_line.count(str(page)) == 1
+    troubles = {'{"a":': "line 1, column 6: unexpected end of input", "[1 2]": "line 1, column"}
+    for content, words in troubles.items():
+        (tmp_path / "list.json").write_text(content)
+        line = command("pack", tmp_path / "list.json", tmp_path / "out").last_line
+        assert words in line
+        assert "exception" not in line
+        assert "syntax error" not in line
+
+
+def test_a_path_with_an_equals_sign_is_a_path_if_it_is_there(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tree(tmp_path / "e=q", small_tree())
+    assert command("pack", "e=q", "out").code == 0
+    assert pt.Dataset("out").splits == {"train": 12}
+    assert command("pack", "val=e=q", "val").code == 0
+    assert pt.Dataset("val").splits == {"val": 12}
+    line = command("pack", "e=nowhere", "no").last_line
+    assert "nowhere" in line

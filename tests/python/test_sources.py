@@ -320,3 +320,123 @@ def test_any_field_is_kept_as_it_is(tmp_path: Path) -> None:
     assert set(data[0]) == {"__key__", "cls", "wav", "txt", "npy", "json", "seg.png"}
     assert data[1]["wav"] == b""
     assert extracted(tmp_path) == files
+
+
+@pytest.mark.parametrize("labels", [["0.0", "1.0", ""], ["0", "1.0", ""], ["0.", "1.00", ""]])
+def test_whole_numbers_as_floats_are_numbers(tmp_path: Path, labels: list[str]) -> None:
+    write_tree(tmp_path, {f"{n}.txt": b"x" for n in range(3)})
+    rows = "".join(f"{n}.txt,{label}\n" for n, label in enumerate(labels))
+    (tmp_path / "list.csv").write_text("path,label\n" + rows)
+    data = pack(tmp_path / "list.csv", tmp_path, order="source")
+    assert data.labels.tolist() == [0, 1, pt.NO_LABEL]
+    assert data.classes == []
+    assert data[1]["cls"] == 1
+
+
+def test_fractions_are_names(tmp_path: Path) -> None:
+    write_tree(tmp_path, {f"{n}.txt": b"x" for n in range(2)})
+    (tmp_path / "list.csv").write_text("path,label\n0.txt,0.0\n1.txt,0.5\n")
+    assert pack(tmp_path / "list.csv", tmp_path).classes == ["0.0", "0.5"]
+
+
+def test_a_folder_in_a_list_is_a_bad_row(tree: Path, tmp_path: Path) -> None:
+    names = [*LABELS, "ant"]
+    (tmp_path / "list.csv").write_text("path,label\n" + "".join(f"{name},1\n" for name in names))
+    with pytest.raises(pt.CorruptError, match="no file is there") as caught:
+        pt.pack(tmp_path / "list.csv", tmp_path / "out", root=tree, sync=False)
+    assert [bad.path for bad in caught.value.report.bad] == ["ant"]
+    report = pt.pack(tmp_path / "list.csv", tmp_path / "out", root=tree, sync=False, skip_bad=1)
+    assert (report.samples, [bad.path for bad in report.bad]) == (12, ["ant"])
+
+
+LABELLED = {f"{n}.{kind}": b"%d" % (n % 2) for n in range(6) for kind in ("txt", "cls")}
+
+
+def assert_labelled(data: pt.Dataset) -> None:
+    assert sorted(data.keys) == [str(n) for n in range(6)]
+    assert {sample["__key__"]: sample["cls"] for sample in data} == {str(n): n % 2 for n in range(6)}
+    assert {key: int(label) for key, label in zip(data.keys, data.labels)} == {
+        str(n): n % 2 for n in range(6)
+    }
+    assert data.classes == []
+
+
+def test_cls_files_label_a_flat_folder(tmp_path: Path) -> None:
+    files = {**LABELLED, "x.txt": b"", "x.cls": b"no number", "y.txt": b""}
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path)
+    assert {key: int(label) for key, label in zip(data.keys, data.labels)} == {
+        **{str(n): n % 2 for n in range(6)},
+        "x": pt.NO_LABEL,
+        "y": pt.NO_LABEL,
+    }
+    assert extracted(tmp_path) == files
+
+
+def test_folders_win_over_cls_files(tmp_path: Path) -> None:
+    files = {"ant/1.txt": b"1", "ant/1.cls": b"7", "bee/2.txt": b"2", "bee/2.cls": b"7"}
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path, order="source")
+    assert data.classes == ["ant", "bee"]
+    assert data.labels.tolist() == [0, 1]
+    assert [(sample["cls"], sample["source.cls"]) for sample in data] == [(0, b"7"), (1, b"7")]
+    assert extracted(tmp_path) == files
+
+
+def test_cls_files_label_splits_without_classes(tmp_path: Path) -> None:
+    files = {"train/1.txt": b"1", "train/1.cls": b"7", "val/2.txt": b"2", "val/2.cls": b"8"}
+    write_tree(tmp_path / "tree", files)
+    data = pack(tmp_path / "tree", tmp_path, order="source")
+    assert data.splits == {"train": 1, "val": 1}
+    assert (data.labels.tolist(), data.classes) == ([7, 8], [])
+    assert extracted(tmp_path) == files
+
+
+@pytest.mark.parametrize("layout", ["shard", "dot", "folder", "torn apart"])
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.zst"])
+def test_archives_of_labelled_samples_are_one_whatever_packs_them(
+    tmp_path: Path, kind: str, layout: str
+) -> None:
+    if kind == "tar.zst" and not pt.doctor().codecs["zstd"]:
+        pytest.skip("zstd is not compiled in")
+    names = sorted(LABELLED)
+    if layout == "torn apart":
+        names.sort(key=lambda name: name.split(".")[1])
+    inside = {"dot": "./", "folder": "folder/"}.get(layout, "")
+    plain = tmp_path / "plain.tar"
+    with tarfile.open(plain, "w") as archive:
+        if inside:
+            folder = tarfile.TarInfo(inside)
+            folder.type = tarfile.DIRTYPE
+            archive.addfile(folder)
+        for name in names:
+            member = tarfile.TarInfo(inside + name)
+            member.size = len(LABELLED[name])
+            archive.addfile(member, io.BytesIO(LABELLED[name]))
+    source = tmp_path / f"source.{kind}"
+    if kind == "tar":
+        plain.rename(source)
+    else:
+        tool = ["gzip", "-c"] if kind == "tar.gz" else ["zstd", "-qc"]
+        source.write_bytes(subprocess.run([*tool, plain], check=True, capture_output=True).stdout)
+    data = pack(source, tmp_path)
+    if layout == "folder":
+        assert {sample["__key__"].split("/")[-1]: sample["cls"] for sample in data} == {
+            str(n): n % 2 for n in range(6)
+        }
+        assert set(data.labels.tolist()) == {0, 1}
+    else:
+        assert_labelled(data)
+
+
+def test_a_compressed_shard_gives_what_the_shard_gives(packed: Path, tmp_path: Path) -> None:
+    shard = sorted(packed.glob("train-*.tar"))[0]
+    pt.pack(shard, tmp_path / "plain.pt", sync=False)
+    source = tmp_path / "shard.tar.gz"
+    source.write_bytes(subprocess.run(["gzip", "-c", shard], check=True, capture_output=True).stdout)
+    pt.pack(source, tmp_path / "out.pt", sync=False)
+    plain, compressed = (pt.Dataset(tmp_path / name) for name in ("plain.pt", "out.pt"))
+    assert list(plain.keys) == list(compressed.keys)
+    assert plain.labels.tolist() == compressed.labels.tolist()
+    assert plain.classes == compressed.classes
+    assert [dict(sample) for sample in plain] == [dict(sample) for sample in compressed]

@@ -1,0 +1,69 @@
+#include "pack/selection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+// "; it has a, b and 7 more", or that there is none.
+std::string what_there_is(const std::vector<std::string>& names, std::string_view none) {
+  if (names.empty()) return "; " + std::string(none);
+  return "; it has " + names_in_words(names, names.size());
+}
+
+std::vector<std::string> labels_in_use(const Dataset& dataset) {
+  std::set<int64_t> labels;
+  for (const int64_t label : dataset.labels())
+    if (label != kNoLabel) labels.insert(label);
+  std::vector<std::string> words;
+  for (const int64_t label : labels) words.push_back(std::to_string(label));
+  return words;
+}
+
+Result<int64_t> label_of(const Dataset& dataset, std::string_view name) {
+  const std::vector<std::string>& classes = dataset.manifest().classes;
+  const auto named = std::find(classes.begin(), classes.end(), name);
+  if (named != classes.end()) return named - classes.begin();
+  int64_t label = kNoLabel;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), label);
+  if (error == std::errc() && end == name.data() + name.size()) {
+    const auto labels = dataset.labels();
+    const bool is_class = label >= 0 && label < static_cast<int64_t>(classes.size());
+    if (is_class || std::find(labels.begin(), labels.end(), label) != labels.end()) return label;
+  }
+  return Status(Code::not_found, "there is no class '" + printable(name) + "'" +
+                                     what_there_is(classes.empty() ? labels_in_use(dataset) : classes,
+                                                   "the dataset has no classes"));
+}
+
+}  // namespace
+
+Result<Selection> select_samples(const Dataset& dataset, std::string_view split,
+                                 std::string_view class_name) {
+  Selection selection{0, dataset.samples(), kNoLabel};
+  if (!split.empty()) {
+    const std::vector<SplitSpec>& splits = dataset.manifest().splits;
+    const auto at =
+        std::find_if(splits.begin(), splits.end(), [&](const SplitSpec& each) { return each.name == split; });
+    if (at == splits.end()) {
+      std::vector<std::string> names;
+      for (const SplitSpec& each : splits) names.push_back(each.name);
+      return Status(Code::not_found, "there is no split '" + printable(split) + "'" +
+                                         what_there_is(names, "the dataset has no splits"));
+    }
+    selection.first = at->first;
+    selection.end = at->first + at->count;
+  }
+  if (class_name.empty()) return selection;
+  PACKTRAIN_ASSIGN(label, label_of(dataset, class_name));
+  selection.label = label;
+  return selection;
+}
+
+}  // namespace packtrain

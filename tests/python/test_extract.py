@@ -1,0 +1,112 @@
+"""Samples back to files: shared names, foreign folders, targets that cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import packtrain as pt
+import pytest
+from helpers import Command, read_tree, write_tree
+
+
+def test_a_file_that_a_list_names_twice_is_extracted_once(command: Command, tmp_path: Path) -> None:
+    files = {"a.txt": b"a", "b.txt": b"b"}
+    write_tree(tmp_path / "source", files)
+    (tmp_path / "source" / "list.csv").write_text("path,label\na.txt,0\na.txt,1\nb.txt,0\n")
+    assert pt.pack(tmp_path / "source" / "list.csv", tmp_path / "out", sync=False).samples == 3
+    ran = command("extract", tmp_path / "out", tmp_path / "back", "--json")
+    assert ran.code == 0, ran.error
+    assert {name: ran.json()[name] for name in ("samples", "files", "bytes", "shared")} == {
+        "samples": 3,
+        "files": 2,
+        "bytes": 2,
+        "shared": 1,
+    }
+    assert read_tree(tmp_path / "back") == files
+
+
+def shards_with_one_key(tmp_path: Path) -> Path:
+    """A dataset of two shards that each had another a.txt."""
+    for number in (1, 2):
+        write_tree(tmp_path / f"part{number}", {"a.txt": b"%d" % number, f"b{number}.txt": b"b"})
+        with tarfile.open(tmp_path / f"{number}.tar", "w") as shard:
+            for path in sorted((tmp_path / f"part{number}").iterdir()):
+                shard.add(path, arcname=path.name)
+    pt.pack(tmp_path / "[12].tar", tmp_path / "out", sync=False)
+    return tmp_path / "out"
+
+
+def test_different_files_of_one_name_are_told_apart(command: Command, tmp_path: Path) -> None:
+    packed = shards_with_one_key(tmp_path)
+    keys = sorted(key for key in pt.Dataset(packed).keys if key.startswith("a"))
+    refused = command("extract", packed, tmp_path / "back")
+    assert refused.code == 2
+    for word in (*keys, "'a.txt'", "--by-key", "--keys"):
+        assert word in refused.last_line
+    assert not (tmp_path / "back").exists()
+
+    assert command("extract", packed, tmp_path / "one", "--keys", keys[1]).code == 0
+    assert list(read_tree(tmp_path / "one")) == ["a.txt"]
+    assert command("extract", packed, tmp_path / "back", "--by-key").code == 0
+    back = read_tree(tmp_path / "back")
+    assert sorted(back[f"{key}.txt"] for key in keys) == [b"1", b"2"]
+    assert len(back) == 4
+
+
+def test_the_dataset_itself_is_no_target(command: Command, copy: Path, tmp_path: Path) -> None:
+    before = read_tree(copy)
+    (tmp_path / "link").symlink_to(copy)
+    for target in (copy, copy / "back", copy / "deep" / "back", tmp_path / "link" / "back"):
+        ran = command("extract", copy, target, "--overwrite")
+        assert ran.code == 2, target
+        assert "dataset itself" in ran.last_line
+    assert read_tree(copy) == before
+    assert command("extract", copy, tmp_path / "copy.pt-back").code == 0
+
+
+def test_a_foreign_part_is_left_alone(command: Command, packed: Path, tmp_path: Path) -> None:
+    part = tmp_path / "back.extract-part"
+    for content in ({"mine.txt": b"mine"}, {"files/mine.txt": b"mine"}):
+        write_tree(part, content)
+        ran = command("extract", packed, tmp_path / "back")
+        assert ran.code == 2
+        assert "back.extract-part" in ran.last_line
+        assert read_tree(part) == content
+        assert not (tmp_path / "back").exists()
+        subprocess.run(["rm", "-r", part], check=True)
+
+
+def test_what_a_killed_extract_left_is_removed(command: Command, photos: Path, tmp_path: Path) -> None:
+    pt.pack(photos, tmp_path / "out", sync=False)
+    part = tmp_path / "back.extract-part"
+    running = command.start("extract", tmp_path / "out", tmp_path / "back", "--jobs", "1")
+    while not part.exists() and running.poll() is None:
+        pass
+    running.kill()
+    running.communicate(timeout=60)
+    if not (tmp_path / "back").exists():
+        write_tree(part, {"packtrain-extract": b"", "files/old.jpg": b"old"})
+        assert command("extract", tmp_path / "out", tmp_path / "back").code == 0
+    assert not part.exists()
+    assert read_tree(tmp_path / "back") == read_tree(photos)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a filesystem can be mounted by root only")
+def test_a_read_only_target_is_a_failing_storage_also_if_it_is_small(
+    command: Command, packed: Path, small_filesystem: Path
+) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_filesystem)], check=True)
+    ran = command("extract", packed, small_filesystem / "back")
+    assert ran.code == 5
+    assert "read-only" in ran.last_line
+
+
+@pytest.mark.parametrize("option", ["--keys", "--fields", "--split", "--class"])
+def test_an_empty_choice_is_refused(command: Command, packed: Path, tmp_path: Path, option: str) -> None:
+    ran = command("extract", packed, tmp_path / "back", option, "")
+    assert ran.code == 2
+    assert option in ran.last_line
+    assert not (tmp_path / "back").exists()
