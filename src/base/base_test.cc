@@ -65,6 +65,15 @@ TEST(HashTest, JoinedChecksEqualTheCheckOfTheWhole) {
   }
 }
 
+TEST(HashTest, PortableJoinsEqualTheFastOnesAtEveryMagnitudeOfLength) {
+  std::mt19937_64 random(4);
+  for (int bits = 0; bits <= 64; ++bits) {
+    const uint64_t bytes = bits == 0 ? 0 : random() >> (64 - bits);
+    const auto check = static_cast<uint32_t>(random());
+    EXPECT_EQ(crc::crc32c_shift_portable(check, bytes), crc32c_join(check, 0, bytes)) << bytes;
+  }
+}
+
 TEST(HashTest, StreamedHashEqualsTheWhole) {
   const std::string text = random_text(100000, 3);
   Xxh128 stream;

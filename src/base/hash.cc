@@ -25,41 +25,9 @@ uint32_t crc32(Bytes data, uint32_t before) {
 
 namespace {
 
-constexpr uint32_t kCastagnoli = 0x82F63B78u;  // bit-reflected: bit 31 is the coefficient of x^0
-
-// Product of two polynomials modulo Castagnoli's.
-constexpr uint32_t multiply(uint32_t a, uint32_t b) {
-  uint32_t product = 0;
-  for (uint32_t bit = uint32_t{1} << 31; bit != 0; bit >>= 1) {
-    if (a & bit) product ^= b;
-    b = (b >> 1) ^ (b & 1 ? kCastagnoli : 0);
-  }
-  return product;
-}
-
-// kPowers[k] = x^(8 * 2^k): what appending 2^k zero bytes multiplies a check by.
-constexpr auto kPowers = [] {
-  struct {
-    uint32_t at[64];
-  } powers{};
-  uint32_t power = uint32_t{1} << 23;  // x^8
-  for (uint32_t& entry : powers.at) {
-    entry = power;
-    power = multiply(power, power);
-  }
-  return powers;
-}();
-
 std::string hex128(XXH128_hash_t hash) { return hex64(hash.high64) + hex64(hash.low64); }
 
 }  // namespace
-
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes) {
-  for (int k = 0; second_bytes != 0; ++k, second_bytes >>= 1) {
-    if (second_bytes & 1) first = multiply(kPowers.at[k], first);
-  }
-  return first ^ second;
-}
 
 uint64_t xxh64(Bytes data, uint64_t seed) { return XXH3_64bits_withSeed(data.data(), data.size(), seed); }
 std::string xxh128_hex(Bytes data) { return hex128(XXH3_128bits(data.data(), data.size())); }

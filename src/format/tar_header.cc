@@ -49,11 +49,15 @@ std::optional<uint64_t> number(std::string_view text) {
   return value;
 }
 
-uint32_t plain_sum(Bytes block) {
+constexpr uint32_t byte_sum(Bytes bytes) {
   uint32_t sum = 0;
-  for (std::byte byte : block.first(kTarBlock)) sum += static_cast<uint32_t>(byte);
-  for (std::byte byte : block.subspan(kChecksum.at, kChecksum.bytes)) sum -= static_cast<uint32_t>(byte);
-  return sum + kChecksum.bytes * ' ';
+  for (std::byte byte : bytes) sum += static_cast<uint32_t>(byte);
+  return sum;
+}
+
+constexpr uint32_t plain_sum(Bytes block) {
+  return byte_sum(block.first(kTarBlock)) - byte_sum(block.subspan(kChecksum.at, kChecksum.bytes)) +
+         kChecksum.bytes * ' ';
 }
 int32_t signed_sum(Bytes block) {
   auto sum = static_cast<int32_t>(plain_sum(block));
@@ -94,16 +98,39 @@ TarKind kind_of(char type, std::string_view name) {
   }
 }
 
-void put(MutableBytes block, Span span, std::string_view text) {
-  std::memcpy(block.data() + span.at, text.data(), std::min(text.size(), span.bytes));
+constexpr void put(MutableBytes block, Span span, std::string_view text) {
+  std::transform(text.begin(), text.begin() + std::min(text.size(), span.bytes), block.begin() + span.at,
+                 [](char byte) { return static_cast<std::byte>(byte); });
 }
 
 // Octal digits to the field's end but one, where a NUL stays.
-void put_octal(MutableBytes block, Span span, uint64_t value) {
+constexpr void put_octal(MutableBytes block, Span span, uint64_t value) {
   for (size_t i = span.bytes - 1; i-- > 0; value >>= 3) {
     block[span.at + i] = static_cast<std::byte>('0' + (value & 7));
   }
 }
+
+// The writer's header but for name, size and checksum, and the sum of what is in it.
+struct PlainHeader {
+  std::byte bytes[kTarBlock];
+  uint32_t sum;
+};
+constexpr PlainHeader kPlainHeader = [] {
+  PlainHeader header{};
+  const MutableBytes block(header.bytes);
+  put_octal(block, kMode, 0444);
+  put_octal(block, kUid, 0);
+  put_octal(block, kGid, 0);
+  put_octal(block, kTime, 0);
+  block[kType] = std::byte{'0'};
+  put(block, kMagic, std::string_view("ustar\00000", 8));
+  put(block, kUname, "bigdata");
+  put(block, kGname, "bigdata");
+  put_octal(block, {kDevices.at, 8}, 0);
+  put_octal(block, {kDevices.at + 8, 8}, 0);
+  header.sum = plain_sum(block);
+  return header;
+}();
 
 }  // namespace
 
@@ -178,11 +205,8 @@ Status parse_pax(Bytes data, PaxRecords& records) {
 
 void write_tar_header(std::string_view name, uint64_t size, MutableBytes block) {
   assert(block.size() >= kTarBlock && name.size() <= kTarNameBytes);
-  std::memset(block.data(), 0, kTarBlock);
+  std::memcpy(block.data(), kPlainHeader.bytes, kTarBlock);
   put(block, kName, name);
-  put_octal(block, kMode, 0444);
-  put_octal(block, kUid, 0);
-  put_octal(block, kGid, 0);
   if (size <= kLargestOctalSize) {
     put_octal(block, kSize, size);
   } else {
@@ -191,15 +215,10 @@ void write_tar_header(std::string_view name, uint64_t size, MutableBytes block) 
     }
     block[kSize.at] = std::byte{0x80};
   }
-  put_octal(block, kTime, 0);
-  block[kType] = std::byte{'0'};
-  put(block, kMagic, std::string_view("ustar\00000", 8));
-  put(block, kUname, "bigdata");
-  put(block, kGname, "bigdata");
-  put_octal(block, {kDevices.at, 8}, 0);
-  put_octal(block, {kDevices.at + 8, 8}, 0);
+  const uint32_t sum = kPlainHeader.sum + byte_sum(block.subspan(kName.at, name.size())) +
+                       byte_sum(block.subspan(kSize.at, kSize.bytes));
   // Six digits, NUL, blank: the form every writer uses.
-  put_octal(block, {kChecksum.at, 7}, plain_sum(block));
+  put_octal(block, {kChecksum.at, 7}, sum);
   block[kChecksum.at + 7] = std::byte{' '};
 }
 

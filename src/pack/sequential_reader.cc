@@ -1,32 +1,79 @@
 #include "pack/sequential_reader.h"
 
 #include <algorithm>
-#include <chrono>
+#include <bit>
 
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kSmallBytes = 128 << 10, kLargeBytes = 1 << 20;
-constexpr size_t kSmallDepth = 2, kLargeDepth = 4;
-constexpr auto kSlowWait = std::chrono::microseconds(500);  // memory answers within tens
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kDirectBytes = 256 << 10;  // half of a second-level cache
+constexpr uint64_t kAheadBytes = 1 << 20;
+constexpr size_t kDepth = 4;
+// Memory answers within tens of microseconds. A slow answer may be the scheduler's doing, who lets others run
+// for milliseconds; several of the last eight are not.
+constexpr auto kSlowWait = std::chrono::microseconds(200);
+constexpr int kSlowWaits = 3;
 
 }  // namespace
 
-SequentialReader::SequentialReader(Storage& storage, const File& file, uint64_t begin, uint64_t end)
-    : file_(file), end_(end), next_offset_(begin), piece_bytes_(kSmallBytes), depth_(kSmallDepth) {
-  if (begin >= end) return;
-  reads_ = storage.reads(kLargeDepth);
+void SequentialReader::start(const File& file, uint64_t begin, uint64_t end) {
+  while (!in_flight_.empty()) {
+    if (!in_flight_.front()->done) wait_for(*in_flight_.front());
+    give_back(std::move(in_flight_.front()));
+    in_flight_.pop_front();
+  }
+  // Reads in flight together arrive together: of those ahead, one slow wait in a few is enough to go on so.
+  ahead_ = ahead_ && slow_waits_ != 0;
+  slow_waits_ = 0;
+  file_ = &file;
+  next_offset_ = begin;
+  end_ = std::max(begin, end);
+}
+
+Result<Bytes> SequentialReader::next() { return ahead_ ? next_of_those_ahead() : next_directly(); }
+
+Result<Bytes> SequentialReader::next_directly() {
+  const uint64_t bytes = std::min(kDirectBytes, end_ - next_offset_);
+  if (bytes == 0) return Bytes();
+  if (buffer_.size() < bytes) buffer_.resize(bytes);
+  const MutableBytes into(buffer_.data(), bytes);
+  const Clock::time_point started = Clock::now();
+  PACKTRAIN_TRY(storage_.read(*file_, next_offset_, into));
+  note_wait(Clock::now() - started);
+  next_offset_ += bytes;
+  return Bytes(into);
+}
+
+Result<Bytes> SequentialReader::next_of_those_ahead() {
+  give_back(std::move(given_));
   fill();
+  if (in_flight_.empty()) return Bytes();
+  const Clock::time_point started = Clock::now();
+  wait_for(*in_flight_.front());
+  note_wait(Clock::now() - started);
+  given_ = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  if (!given_->read.status.ok()) return given_->read.status;
+  return Bytes(given_->read.into);
 }
 
 void SequentialReader::fill() {
-  while (in_flight_.size() < depth_ && next_offset_ < end_) {
-    std::unique_ptr<Piece> piece = given_ ? std::move(given_) : std::make_unique<Piece>();
-    const uint64_t bytes = std::min(piece_bytes_, end_ - next_offset_);
-    if (piece->bytes.size() < bytes) piece->bytes.resize(bytes);
+  if (reads_ == nullptr) reads_ = storage_.reads(kDepth);
+  while (in_flight_.size() < kDepth && next_offset_ < end_) {
+    std::unique_ptr<Piece> piece;
+    if (spare_.empty()) {
+      piece = std::make_unique<Piece>();
+      piece->bytes.resize(kAheadBytes);
+    } else {
+      piece = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    const uint64_t bytes = std::min(kAheadBytes, end_ - next_offset_);
     piece->done = false;
     piece->read = {};
-    piece->read.file = &file_;
+    piece->read.file = file_;
     piece->read.offset = next_offset_;
     piece->read.into = MutableBytes(piece->bytes.data(), bytes);
     piece->read.tag = reinterpret_cast<uintptr_t>(piece.get());
@@ -38,26 +85,20 @@ void SequentialReader::fill() {
 }
 
 void SequentialReader::wait_for(Piece& piece) {
-  const auto started = std::chrono::steady_clock::now();
   while (!piece.done) {
-    Read* finished[kLargeDepth];
+    Read* finished[kDepth];
     const size_t count = reads_->wait(finished);
     for (size_t i = 0; i < count; ++i) reinterpret_cast<Piece*>(finished[i]->tag)->done = true;
   }
-  if (std::chrono::steady_clock::now() - started > kSlowWait) {
-    piece_bytes_ = kLargeBytes;
-    depth_ = kLargeDepth;
-  }
 }
 
-Result<Bytes> SequentialReader::next() {
-  fill();
-  if (in_flight_.empty()) return Bytes();
-  if (!in_flight_.front()->done) wait_for(*in_flight_.front());
-  given_ = std::move(in_flight_.front());
-  in_flight_.pop_front();
-  if (!given_->read.status.ok()) return given_->read.status;
-  return Bytes(given_->read.into);
+void SequentialReader::note_wait(Clock::duration waited) {
+  slow_waits_ = static_cast<uint8_t>(slow_waits_ << 1 | (waited > kSlowWait ? 1 : 0));
+  if (std::popcount(slow_waits_) >= kSlowWaits) ahead_ = true;
+}
+
+void SequentialReader::give_back(std::unique_ptr<Piece> piece) {
+  if (piece != nullptr) spare_.push_back(std::move(piece));
 }
 
 }  // namespace packtrain

@@ -1,6 +1,7 @@
-// A stretch of a file, front to back, with reads in flight ahead of the caller.
+// Stretches of files, front to back, as fast as memory or the disk behind it gives them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,15 +12,22 @@
 
 namespace packtrain {
 
-// One thread at a time; `storage` and `file` must outlive it. Starts with small pieces, so that what comes
-// from memory is still in the processor's cache when it is handed out; once a read makes it wait, it goes
-// over to large ones that hide the latency of a disk or network. Holds 256 KiB, or 4 MiB then.
+// One thread at a time; `storage` must outlive it, and a file the stretch of it.
+//
+// Reads directly into one small buffer, so that what comes from memory is still in the processor's cache when
+// it is handed out and no other thread takes part. Once reads make it wait, it goes over to large ones in
+// flight ahead of the caller, which hide the latency of a disk or network. What it learned holds for the next
+// stretch: use one for many. Holds 256 KiB, and 4 MiB more after it had to wait.
 class SequentialReader {
  public:
-  SequentialReader(Storage& storage, const File& file, uint64_t begin, uint64_t end);
+  explicit SequentialReader(Storage& storage) : storage_(storage) {}
 
+  // Goes to bytes [begin, end) of `file`; what is left of the last stretch is dropped.
+  void start(const File& file, uint64_t begin, uint64_t end);
   // The next bytes, valid until the next call; empty at the end.
   Result<Bytes> next();
+
+  bool reads_ahead() const { return ahead_; }
 
  private:
   struct Piece {
@@ -27,18 +35,23 @@ class SequentialReader {
     std::vector<std::byte> bytes;
     bool done = false;
   };
+  Result<Bytes> next_directly();
+  Result<Bytes> next_of_those_ahead();
   void fill();
   void wait_for(Piece& piece);
+  void note_wait(std::chrono::steady_clock::duration waited);
+  void give_back(std::unique_ptr<Piece> piece);
 
-  const File& file_;
-  const uint64_t end_;
-  uint64_t next_offset_;  // of the next read to submit
-  uint64_t piece_bytes_;
-  size_t depth_;
-  // In the order of the file, the front one handed out next. They outlive reads_, which waits for them.
+  Storage& storage_;
+  const File* file_ = nullptr;
+  uint64_t next_offset_ = 0, end_ = 0;  // of the next read
+  bool ahead_ = false;
+  uint8_t slow_waits_ = 0;         // a bit for each of the last waits, set if it was slow
+  std::vector<std::byte> buffer_;  // of direct reads
   std::deque<std::unique_ptr<Piece>> in_flight_;
-  std::unique_ptr<Piece> given_;
-  std::unique_ptr<Reads> reads_;
+  std::vector<std::unique_ptr<Piece>> spare_;
+  std::unique_ptr<Piece> given_;  // what the caller looks at
+  std::unique_ptr<Reads> reads_;  // destroyed first: it waits for what is in flight
 };
 
 }  // namespace packtrain

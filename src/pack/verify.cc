@@ -9,6 +9,7 @@
 #include "base/words.h"
 #include "pack/findings.h"
 #include "pack/progress_meter.h"
+#include "pack/sequential_reader.h"
 #include "pack/verify_folder.h"
 #include "pack/verify_shard.h"
 #include "pack/verify_structure.h"
@@ -19,8 +20,16 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kBlocksPerUnit = 16;         // 64 MiB: what one thread takes of a shard at a time
-constexpr uint64_t kSamplesPerUnit = 64 << 10;  // of work on rows
+// What one thread takes of a shard at a time. Small sets are cut finer, so that all threads end together.
+constexpr uint64_t kFewestBlocksPerUnit = 4, kMostBlocksPerUnit = 16;  // 16 and 64 MiB
+constexpr uint64_t kUnitsPerJob = 8;
+constexpr uint64_t kSamplesPerUnit = 8 << 10;  // of work on rows
+
+uint64_t bytes_of(const Manifest& manifest) {
+  uint64_t bytes = 0;
+  for (const ShardSpec& shard : manifest.shards) bytes += shard.bytes;
+  return bytes;
+}
 
 // The shards of one dataset, taken apart into units that any thread can do. A shard is opened by the first
 // thread that comes to it and closed by the one that does its last unit, so that few are held at a time.
@@ -59,8 +68,8 @@ class ShardsCheck {
     uint64_t first = 0, end = 0;  // blocks of the shard, or samples
   };
 
-  void plan();
-  Status work(const Unit& unit);
+  void plan(uint32_t jobs);
+  Status work(const Unit& unit, SequentialReader& reader);
   void open(Shard& shard);
   Status close(Shard& shard);
   std::string path_of(const ShardSpec& spec) const {
@@ -77,7 +86,9 @@ class ShardsCheck {
   std::atomic<bool> structure_only_{false};
 };
 
-void ShardsCheck::plan() {
+void ShardsCheck::plan(uint32_t jobs) {
+  const uint64_t blocks_per_unit = std::clamp(bytes_of(facts_.manifest) / kBlockBytes / (jobs * kUnitsPerJob),
+                                              kFewestBlocksPerUnit, kMostBlocksPerUnit);
   std::vector<std::vector<RowRange>> samples(facts_.manifest.shards.size());
   if (facts_.dataset != nullptr) samples = samples_by_shard(*facts_.dataset);
   for (uint32_t number = 0; number < facts_.manifest.shards.size(); ++number) {
@@ -85,8 +96,8 @@ void ShardsCheck::plan() {
     shard->number = number;
     shard->samples = std::move(samples[number]);
     const uint64_t blocks = (facts_.manifest.shards[number].bytes + kBlockBytes - 1) / kBlockBytes;
-    for (uint64_t first = 0; first == 0 || first < blocks; first += kBlocksPerUnit) {
-      units_.push_back({Kind::blocks, number, first, std::min(first + kBlocksPerUnit, blocks)});
+    for (uint64_t first = 0; first == 0 || first < blocks; first += blocks_per_unit) {
+      units_.push_back({Kind::blocks, number, first, std::min(first + blocks_per_unit, blocks)});
       ++shard->units_left;
     }
     shards_.push_back(std::move(shard));
@@ -105,16 +116,17 @@ void ShardsCheck::plan() {
 }
 
 Status ShardsCheck::run() {
-  plan();
+  const uint32_t jobs = options_.jobs > 0 ? options_.jobs : granted().cores;
+  plan(jobs);
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   Mutex mutex;
   Status first_failure;
-  const uint32_t jobs = options_.jobs > 0 ? options_.jobs : granted().cores;
   run_on("verify", static_cast<uint32_t>(std::min<size_t>(jobs, std::max<size_t>(1, units_.size()))),
          [&](uint32_t) {
+           SequentialReader reader(storage_);
            for (size_t at = next++; at < units_.size() && !failed; at = next++) {
-             const Status status = work(units_[at]);
+             const Status status = work(units_[at], reader);
              if (status.ok()) continue;
              Lock lock(mutex);
              if (!failed.exchange(true)) first_failure = status;
@@ -123,7 +135,7 @@ Status ShardsCheck::run() {
   return first_failure;
 }
 
-Status ShardsCheck::work(const Unit& unit) {
+Status ShardsCheck::work(const Unit& unit, SequentialReader& reader) {
   if (meter_.stopped()) return Status(Code::stopped, "stopped; nothing was changed");
   if (unit.kind == Kind::names) return check_names(*facts_.dataset, unit.first, unit.end, findings_);
   if (unit.kind == Kind::decoded) return check_decoded(*facts_.dataset, unit.first, unit.end, findings_);
@@ -132,7 +144,7 @@ Status ShardsCheck::work(const Unit& unit) {
   PACKTRAIN_TRY(shard.open_status);
   if (shard.check != nullptr && shard.check->has_checks()) {
     const uint64_t end = std::min(unit.end, shard.check->blocks());
-    if (unit.first < end) PACKTRAIN_TRY(shard.check->check_blocks(unit.first, end));
+    if (unit.first < end) PACKTRAIN_TRY(shard.check->check_blocks(unit.first, end, reader));
   }
   return --shard.units_left == 0 ? close(shard) : Status();
 }
@@ -171,12 +183,6 @@ Status ShardsCheck::close(Shard& shard) {
   shard.check.reset();
   meter_.add(1, 0);
   return {};
-}
-
-uint64_t bytes_of(const Manifest& manifest) {
-  uint64_t bytes = 0;
-  for (const ShardSpec& shard : manifest.shards) bytes += shard.bytes;
-  return bytes;
 }
 
 void count_in(VerifyReport& report, const Manifest& manifest) {

@@ -52,7 +52,8 @@ Result<bool> check_file(Storage& storage, const std::string& folder, const FileS
                   fmt::format("the file has {} bytes and should have {}", (*file)->size(), spec.bytes)});
     return false;
   }
-  SequentialReader reader(storage, **file, 0, spec.bytes);
+  SequentialReader reader(storage);
+  reader.start(**file, 0, spec.bytes);
   Xxh128 hash;
   while (true) {
     const Result<Bytes> bytes = reader.next();

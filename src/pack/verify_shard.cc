@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "base/hash.h"
 #include "base/words.h"
-#include "pack/sequential_reader.h"
 
 namespace packtrain {
 namespace {
 
 // Below this a second look at bytes that are in the first-level cache is cheaper than joining two checks.
-constexpr size_t kJoinBytes = 8 << 10;
+constexpr size_t kJoinBytes = 1 << 10;
 constexpr size_t kLongestName = 100;  // that packtrain gives a member; a longer one is another's, or damage
 
 void add_range(std::vector<RowRange>& ranges, uint64_t sample) {
@@ -23,6 +23,11 @@ void add_range(std::vector<RowRange>& ranges, uint64_t sample) {
   } else {
     ranges.push_back({sample, sample + 1});
   }
+}
+
+// By memcmp, which comparing vectors of std::byte is not.
+bool same_bytes(Bytes a, Bytes b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 }  // namespace
@@ -60,11 +65,16 @@ class ShardCheck::GapWatch {
   }
   bool active() const { return check_.structure_proved(); }
 
-  void take(Bytes part) {
+  // `part` of the gap came by. `whole`: it is all of it, and stays where it is until end_gap().
+  void take(Bytes part, bool whole) {
     constexpr size_t kLargest = 64 << 10;  // heads are far smaller; what is larger is not of this layout
     if (by_read_ || !active()) return;
-    if (bytes_.size() + part.size() > kLargest) return fail();
-    bytes_.insert(bytes_.end(), part.begin(), part.end());
+    if (whole && copied_.empty()) {
+      in_place_ = part;
+      return;
+    }
+    if (copied_.size() + part.size() > kLargest) return fail();
+    copied_.insert(copied_.end(), part.begin(), part.end());
   }
   // The gap is over: a field, or the end of the container, begins.
   Status end_gap(const Extent* before, const Extent* after) {
@@ -72,14 +82,15 @@ class ShardCheck::GapWatch {
       if (by_read_) {
         const auto [begin, end] = check_.gap(before, after);
         if (begin > end || end - begin > kLargestRead) return fail(), Status();
-        bytes_.resize(end - begin);
-        PACKTRAIN_TRY(check_.storage_.read(*check_.file_, begin, bytes_));
+        copied_.resize(end - begin);
+        PACKTRAIN_TRY(check_.storage_.read(*check_.file_, begin, copied_));
       }
-      uint64_t padding;
-      if (!check_.expect_gap(before, after, expected_, padding) || expected_ != bytes_) fail();
+      const Bytes found = in_place_.empty() ? Bytes(copied_) : in_place_;
+      if (!check_.expect_gap(before, after, expected_) || !same_bytes(expected_.bytes, found)) fail();
     }
     by_read_ = false;
-    bytes_.clear();
+    in_place_ = {};
+    copied_.clear();
     return {};
   }
   void take_field(const Extent& extent, Bytes part) {
@@ -101,7 +112,9 @@ class ShardCheck::GapWatch {
   ShardCheck& check_;
   bool by_read_;  // the gap began before the pass did
   uint32_t label_field_ = UINT32_MAX;
-  std::vector<std::byte> bytes_, expected_;
+  Bytes in_place_;                 // the gap, if it is whole in what passes by
+  std::vector<std::byte> copied_;  // else what came of it
+  ExpectedGap expected_;
   std::string label_;
 };
 
@@ -110,13 +123,13 @@ std::string ShardCheck::key_of(uint64_t sample) const {
   return key.ok() ? std::string(*key) : fmt::format("#{}", sample);
 }
 
-void ShardCheck::find_in_field(const Extent& extent, uint64_t length, std::string what) {
+void ShardCheck::find_in_field(const Extent& extent, std::string what) {
   findings_.add({spec_.path, key_of(extent.sample), field_name(extent.field), extent.offset, std::move(what)},
                 extent.sample);
   Lock lock(mutex_);
   field_damaged_ = true;
   if (extent.offset >= readable_) return;
-  const uint64_t last = std::min(readable_, extent.offset + std::max<uint64_t>(1, length)) - 1;
+  const uint64_t last = std::min(readable_, extent.offset + std::max<uint64_t>(1, extent.length)) - 1;
   for (uint64_t block = extent.offset / kBlockBytes; block <= last / kBlockBytes; ++block)
     explained_[block] = true;
 }
@@ -165,14 +178,14 @@ void ShardCheck::collect_extents() {
       for (uint32_t field = 0; field < fields; ++field) {
         const FieldLocation at = dataset_->locate(sample, field);
         if (!at.present || !at.plain || at.shard != shard_) continue;
-        const Extent extent{at.offset, sample, field};
+        const Extent extent{at.offset, at.length, sample, field};
         if (at.offset > spec_.bytes || at.length > spec_.bytes - at.offset) {
-          find_in_field(extent, at.length, "its row in the index points outside the shard");
+          find_in_field(extent, "its row in the index points outside the shard");
         } else if (at.offset + at.length > readable_) {
-          find_in_field(extent, at.length, "its bytes are cut off");
+          find_in_field(extent, "its bytes are cut off");
         } else if (at.length == 0) {
           if (at.check_kind != CheckKind::none && at.check != 0) {
-            find_in_field(extent, 0, "it is empty and its check is not that of nothing");
+            find_in_field(extent, "it is empty and its check is not that of nothing");
           }
         } else {
           extents_.push_back(extent);
@@ -191,14 +204,14 @@ void ShardCheck::collect_extents() {
       overlaps_.push_back(extent);
       return true;
     }
-    end = extent.offset + dataset_->locate(extent.sample, extent.field).length;
+    end = extent.offset + extent.length;
     return false;
   };
   extents_.erase(std::remove_if(extents_.begin(), extents_.end(), overlapping), extents_.end());
   if (!spec_.hash.empty()) lacks_checks_ = false;  // block checks cover every byte
 }
 
-Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
+Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block, SequentialReader& reader) {
   const uint64_t begin = first_block * kBlockBytes, end = std::min(end_block * kBlockBytes, readable_);
   auto next = std::lower_bound(extents_.begin(), extents_.end(), begin,
                                [](const Extent& extent, uint64_t offset) { return extent.offset < offset; });
@@ -209,10 +222,10 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
   uint64_t read_end = end;
   if (behind != next) {
     const Extent& last = *(behind - 1);
-    read_end = std::max(end, last.offset + dataset_->locate(last.sample, last.field).length);
+    read_end = std::max(end, last.offset + last.length);
   }
 
-  SequentialReader reader(storage_, *file_, begin, read_end);
+  reader.start(*file_, begin, read_end);
   GapWatch watch(*this, begin);
   const auto before = [&](auto extent) { return extent == extents_.begin() ? nullptr : &*(extent - 1); };
   OpenField open;
@@ -237,7 +250,7 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
       const Bytes part = bytes.first(std::min<uint64_t>(bytes.size(), std::min(until, block_end) - at));
       if (open.left == 0) {
         block_check = crc32c(part, block_check);
-        watch.take(part);
+        watch.take(part, at + part.size() == until && part.size() < bytes.size());
       } else if (open.at.check_kind == CheckKind::crc32c) {
         // Every byte is looked at once: the block's check is joined from those of its parts.
         const bool begins = open.left == open.at.length;
@@ -275,9 +288,8 @@ Status ShardCheck::check_blocks(uint64_t first_block, uint64_t end_block) {
 
 void ShardCheck::end_field(const OpenField& open) {
   if (open.at.check_kind == CheckKind::none || open.check == open.at.check) return;
-  find_in_field(*open.extent, open.at.length,
-                fmt::format("its {} bytes are not what was written: the {} differs", open.at.length,
-                            check_kind_name(open.at.check_kind)));
+  find_in_field(*open.extent, fmt::format("its {} bytes are not what was written: the {} differs",
+                                          open.at.length, check_kind_name(open.at.check_kind)));
 }
 
 Result<bool> ShardCheck::finish() {
@@ -285,7 +297,7 @@ Result<bool> ShardCheck::finish() {
   for (const Extent& extent : overlaps_) {
     const Status read = dataset_->read(extent.sample, extent.field, bytes, true);
     if (read.code() == Code::io) return read.at(spec_.path);
-    if (!read.ok()) find_in_field(extent, 0, read.message());
+    if (!read.ok()) find_in_field(extent, read.message());
   }
   if (!spec_.hash.empty() && has_checks_) {
     const std::span<const uint32_t> recorded =
@@ -343,45 +355,46 @@ Status ShardCheck::place_block_damage(uint64_t block, bool explained) {
 }
 
 std::pair<uint64_t, uint64_t> ShardCheck::gap(const Extent* before, const Extent* after) const {
-  const uint64_t begin =
-      before == nullptr ? 0 : before->offset + dataset_->locate(before->sample, before->field).length;
+  const uint64_t begin = before == nullptr ? 0 : before->offset + before->length;
   return {begin, after == nullptr ? spec_.bytes : after->offset};
 }
 
-bool ShardCheck::expect_gap(const Extent* before, const Extent* after, std::vector<std::byte>& expected,
-                            uint64_t& padding) const {
+bool ShardCheck::expect_gap(const Extent* before, const Extent* after, ExpectedGap& expected) const {
   const auto [begin, end] = gap(before, after);
-  padding = before == nullptr ? 0 : layout_->padding(dataset_->locate(before->sample, before->field).length);
-  if (begin + padding > end) return false;
-  expected.assign(end - begin, std::byte{0});
-  const MutableBytes rest = MutableBytes(expected).subspan(padding);
+  expected.padding = before == nullptr ? 0 : layout_->padding(before->length);
+  const uint64_t head = begin + expected.padding;
+  if (head > end) return false;
+  expected.bytes.resize(end - begin);
+  std::fill_n(expected.bytes.begin(), expected.padding, std::byte{0});
+  const MutableBytes rest = MutableBytes(expected.bytes).subspan(expected.padding);
   if (after == nullptr) {
-    if (layout_->tail_bytes({}, begin + padding) != rest.size()) return false;
-    layout_->write_tail({}, begin + padding, rest);
+    if (layout_->tail_bytes({}, head) != rest.size()) return false;
+    layout_->write_tail({}, head, rest);
     return true;
   }
-  const uint64_t size = dataset_->locate(after->sample, after->field).length;
-  const std::string name = key_of(after->sample) + "." + field_name(after->field);
-  if (name.size() > kLongestName) return false;
-  if (layout_->head_bytes(name, size, begin + padding) != rest.size()) return false;
-  layout_->write_head({name, begin + padding, size, 0}, rest);
+  const Result<std::string_view> key = dataset_->key(after->sample);
+  if (!key.ok()) return false;
+  expected.name.assign(*key).append(1, '.').append(field_name(after->field));
+  if (expected.name.size() > kLongestName) return false;
+  if (layout_->head_bytes(expected.name, after->length, head) != rest.size()) return false;
+  layout_->write_head({expected.name, head, after->length, 0}, rest);
   return true;
 }
 
 Result<bool> ShardCheck::compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after) {
-  std::vector<std::byte> expected;
-  uint64_t padding;
-  if (layout_ == nullptr || !expect_gap(before, after, expected, padding)) return false;
+  ExpectedGap expected;
+  if (layout_ == nullptr || !expect_gap(before, after, expected)) return false;
   const auto [begin, end] = gap(before, after);
   from = std::max(from, begin);
   to = std::min(to, end);
   if (from >= to) return false;
   std::vector<std::byte> found(to - from);
   PACKTRAIN_TRY(storage_.read(*file_, from, found));
-  const auto difference = std::mismatch(found.begin(), found.end(), expected.begin() + (from - begin)).first;
+  const auto difference =
+      std::mismatch(found.begin(), found.end(), expected.bytes.begin() + (from - begin)).first;
   if (difference == found.end()) return false;
   const uint64_t at = from + static_cast<uint64_t>(difference - found.begin());
-  if (at < begin + padding) {
+  if (at < begin + expected.padding) {
     findings_.add({spec_.path, key_of(before->sample), field_name(before->field), at,
                    "the padding behind it is not zero"},
                   before->sample);

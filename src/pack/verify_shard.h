@@ -11,6 +11,7 @@
 
 #include "pack/findings.h"
 #include "pack/progress_meter.h"
+#include "pack/sequential_reader.h"
 #include "packtrain/format.h"
 #include "packtrain/index.h"
 #include "packtrain/status.h"
@@ -24,7 +25,7 @@ using RowRange = std::pair<uint64_t, uint64_t>;  // first, end
 std::vector<std::vector<RowRange>> samples_by_shard(const Dataset& dataset);
 
 // open() first; then check_blocks() for ranges that cover the shard, from any threads; then finish().
-// Costs 24 bytes of memory a field of the shard between open() and the end.
+// Costs 32 bytes of memory a field of the shard between open() and the end.
 class ShardCheck {
  public:
   // `dataset` may be null where the index is damaged: then only the shard's hash can be compared.
@@ -44,7 +45,8 @@ class ShardCheck {
   // Whether the bytes have any check at all; without one the pass is left out.
   bool has_checks() const { return has_checks_; }
   bool lacks_checks() const { return lacks_checks_; }  // some of its bytes have none
-  Status check_blocks(uint64_t first_block, uint64_t end_block);
+  // `reader` is the calling thread's, of the same storage.
+  Status check_blocks(uint64_t first_block, uint64_t end_block, SequentialReader& reader);
   // True if every byte is proved or has no check; call once, when all blocks are checked.
   Result<bool> finish();
   // Whether all that lies between the fields is, byte for byte, what the format writes for these rows: then
@@ -61,14 +63,20 @@ class ShardCheck {
 
  private:
   struct Extent {
-    uint64_t offset, sample;
+    uint64_t offset, length, sample;
     uint32_t field;
+  };
+  // What the format writes between two fields; kept from one to the next, so that nothing is allocated.
+  struct ExpectedGap {
+    std::vector<std::byte> bytes;
+    uint64_t padding = 0;  // how many of them belong to the field before
+    std::string name;      // of the member behind
   };
   struct OpenField;
   class GapWatch;
 
   void collect_extents();
-  void find_in_field(const Extent& extent, uint64_t length, std::string what);
+  void find_in_field(const Extent& extent, std::string what);
   void end_field(const OpenField& open);
   // Names the damage in a block whose check differs; `explained`: a damaged field in it was named.
   Status place_block_damage(uint64_t block, bool explained);
@@ -77,11 +85,10 @@ class ShardCheck {
   Result<bool> compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after);
   // Where the bytes between two neighbouring fields begin and end; null: the container's own begin or end.
   std::pair<uint64_t, uint64_t> gap(const Extent* before, const Extent* after) const;
-  // What the format writes there; false if it would write another number of bytes.
-  bool expect_gap(const Extent* before, const Extent* after, std::vector<std::byte>& expected,
-                  uint64_t& padding) const;
+  // False if the format would write another number of bytes there, or the key is not to be had.
+  bool expect_gap(const Extent* before, const Extent* after, ExpectedGap& expected) const;
   std::string key_of(uint64_t sample) const;
-  std::string field_name(uint32_t field) const { return dataset_->manifest().fields[field].name; }
+  const std::string& field_name(uint32_t field) const { return dataset_->manifest().fields[field].name; }
 
   Storage& storage_;
   const ShardSpec& spec_;
