@@ -23,6 +23,7 @@ class Permutation {
 
  private:
   static constexpr int kRounds = 12;
+  uint64_t scramble(uint64_t value) const;  // permutes all values of low_bits_ + high_bits_ bits
   uint64_t count_;
   int low_bits_ = 0, high_bits_ = 0;
   uint64_t keys_[kRounds] = {};
@@ -60,7 +61,8 @@ struct OrderSpec {
   uint32_t chains = 0;              // C; 0: lcm(64, world)
   uint64_t piece_bytes = 2 << 20;
   uint64_t window_bytes = uint64_t{4} << 30;  // over all ranks
-  // Draws with replacement: how often each class comes, relatively, and the class of each sample.
+  // Draws with replacement (global only): how often each class comes, relatively, and the class of each
+  // sample. A class without samples never comes; the others share what would have been its part.
   std::vector<double> weights;
   std::function<int64_t(uint64_t sample)> class_of;
 };
@@ -70,6 +72,11 @@ struct Pick {
   uint64_t position = 0;  // in the epoch's global order: the key of its random choices
   uint64_t sample = 0;    // in the space that is ordered
   bool padding = false;   // repeats a sample, so that ranks stay equal (LastBatch::pad)
+  uint32_t part = 0;      // the dataset that `sample` belongs to (MixSpec::parts); else 0
+  // The samples to be read with it in one go: streams name the piece, which no other rank needs; else only
+  // the sample itself.
+  uint64_t piece_first = 0;
+  uint32_t piece_count = 1;
 };
 
 // The order of one run. Immutable; thread-safe.
