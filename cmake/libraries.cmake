@@ -3,7 +3,9 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
+# One library with two interfaces: whole images, and rows.
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
+pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 
 # packtrain_optional(NAME pkg-config-name): sets PACKTRAIN_HAVE_NAME; -DPACKTRAIN_WITHOUT_NAME=ON leaves it out.
 function(packtrain_optional name package)

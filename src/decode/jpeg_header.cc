@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace packtrain {
 
 namespace {
 
-constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA, kApp14 = 0xEE;
+constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA, kApp1 = 0xE1, kApp14 = 0xEE;
+constexpr std::string_view kExifTag("Exif\0\0", 6);
 constexpr size_t kFrameHeaderBytes = 6;  // precision, height, width, number of components
 
 uint8_t byte_at(Bytes data, size_t at) { return static_cast<uint8_t>(data[at]); }
@@ -55,6 +57,9 @@ std::optional<JpegHeader> read_jpeg_header(Bytes data) {
     }
     if (marker == kApp14 && body.size() >= 5 && std::memcmp(body.data(), "Adobe", 5) == 0)
       header.has_adobe = true;
+    if (marker == kApp1 && header.exif.empty() && body.size() > kExifTag.size() &&
+        std::memcmp(body.data(), kExifTag.data(), kExifTag.size()) == 0)
+      header.exif = body.subspan(kExifTag.size());
     at += length;
   }
   return std::nullopt;

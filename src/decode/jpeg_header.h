@@ -12,6 +12,7 @@ struct JpegHeader {
   ImageShape shape;
   uint8_t bits = 8;        // of a component
   bool has_adobe = false;  // an Adobe APP14 segment: four components are then stored inverted
+  Bytes exif;              // the TIFF block of the first EXIF segment; empty if there is none
 };
 
 // Nothing if `data` is no JPEG, or ends before its frame header. Safe on any bytes.

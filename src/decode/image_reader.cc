@@ -1,0 +1,158 @@
+// ImageReader: header, crop, decode and resize row by row, numbers into the slot.
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "decode/crop.h"
+#include "decode/orientation.h"
+#include "decode/pixel_decoder.h"
+#include "decode/pixel_writer.h"
+#include "packtrain/transform.h"
+
+namespace packtrain {
+
+namespace {
+
+// Decoders of libraries that were absent when this was built.
+#ifndef PACKTRAIN_HAVE_PNG
+constexpr std::unique_ptr<PixelDecoder> (*make_png_decoder)(uint64_t) = nullptr;
+#endif
+#ifndef PACKTRAIN_HAVE_WEBP
+constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)(uint64_t) = nullptr;
+#endif
+
+// Output rows go straight into the slot.
+class SlotSink final : public RowSink {
+ public:
+  explicit SlotSink(const ImageSpec& spec) : writer_(spec) {}
+  void start(std::byte* slot) {
+    slot_ = slot;
+    row_ = 0;
+  }
+  void take_row(const uint8_t* rgb) override { writer_.write_row(rgb, row_++, slot_); }
+
+ private:
+  PixelWriter writer_;
+  std::byte* slot_ = nullptr;
+  uint32_t row_ = 0;
+};
+
+// What one stored axis has to do for a plan along it.
+ResizeAxis::Request request_of(const AxisCrop& crop, uint32_t frame_length, uint32_t shrink, bool reversed) {
+  // A stored axis that runs the other way has the box at the other end.
+  const uint32_t from = reversed ? frame_length - crop.from - crop.length : crop.from;
+  const uint32_t window = reversed ? crop.resized - crop.window - crop.output : crop.window;
+  ResizeAxis::Request request;
+  request.clamp_begin = from / shrink;
+  request.clamp_end = (from + crop.length + shrink - 1) / shrink;
+  request.start = double(from) / shrink - request.clamp_begin;
+  request.length = double(crop.length) / shrink;
+  request.resized = crop.resized;
+  request.window = window;
+  request.outputs = crop.output;
+  return request;
+}
+
+// The most by which an image may be shrunk while it is decoded, so that no output pixel is made of less than
+// one.
+uint32_t choose_shrink(const CropPlan& plan) {
+  uint32_t shrink = 8;
+  while (shrink > 1 && (plan.x.length / shrink < plan.x.resized || plan.y.length / shrink < plan.y.resized))
+    shrink /= 2;
+  return shrink;
+}
+
+class Reader final : public ImageReader {
+ public:
+  Reader(const ImageSpec& spec, uint64_t memory) : spec_(spec), memory_(memory), slot_sink_(spec) {}
+
+  Status read(Bytes encoded, uint64_t key, MutableBytes slot) override;
+  uint64_t warnings() const override {
+    uint64_t sum = 0;
+    for (const auto& decoder : decoders_)
+      if (decoder) sum += decoder->warnings();
+    return sum;
+  }
+
+ private:
+  Result<PixelDecoder*> decoder_for(Bytes encoded);
+
+  const ImageSpec spec_;
+  const uint64_t memory_;
+  // JPEG, PNG, WebP; each is made when the first such image comes.
+  std::array<std::unique_ptr<PixelDecoder>, 3> decoders_;
+  ResizeAxis x_, y_;
+  RowResizer resizer_;
+  SlotSink slot_sink_;
+  TurningSink turning_sink_;
+};
+
+Result<PixelDecoder*> Reader::decoder_for(Bytes encoded) {
+  struct Format {
+    MediaKind kind;
+    std::unique_ptr<PixelDecoder> (*make)(uint64_t memory);
+  };
+  static constexpr Format kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder},
+                                        {MediaKind::png, make_png_decoder},
+                                        {MediaKind::webp, make_webp_decoder}};
+  constexpr size_t kHeadBytes = 64;
+  const MediaKind kind = media_kind(encoded.first(std::min(encoded.size(), kHeadBytes)));
+  for (size_t i = 0; i < std::size(kFormats); ++i) {
+    if (kFormats[i].kind != kind) continue;
+    if (kFormats[i].make == nullptr)
+      return Status(Code::unsupported,
+                    fmt::format("this build of packtrain reads no {}: the library was absent when it "
+                                "was built (docs/dependencies.md)",
+                                media_kind_name(kind)));
+    if (!decoders_[i]) decoders_[i] = kFormats[i].make(memory_);
+    return decoders_[i].get();
+  }
+  if (encoded.empty()) return Status(Code::corrupt, "an empty file is no image");
+  if (kind == MediaKind::gif || kind == MediaKind::bmp)
+    return Status(Code::unsupported,
+                  fmt::format("{} images are not decoded; JPEG, PNG and WebP are", media_kind_name(kind)));
+  return Status(Code::corrupt, fmt::format("no image: its first bytes say {}", media_kind_name(kind)));
+}
+
+Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
+  assert(slot.size() == spec_.bytes());
+  PACKTRAIN_ASSIGN(decoder, decoder_for(encoded));
+  PACKTRAIN_ASSIGN(frame, decoder->open(encoded));
+  const Orientation turn(spec_.exif_orientation ? frame.orientation : uint8_t{1});
+  CropPlan plan = turn.swaps_axes() ? plan_crop(spec_, frame.height, frame.width, key)
+                                    : plan_crop(spec_, frame.width, frame.height, key);
+
+  Region region;
+  if (spec_.dct_scaling && decoder->can_shrink()) region.shrink = choose_shrink(plan);
+  // From the image as it is seen to the image as it is stored.
+  const AxisCrop &across = turn.swaps_axes() ? plan.y : plan.x, &down = turn.swaps_axes() ? plan.x : plan.y;
+  auto x = request_of(across, frame.width, region.shrink, turn.stored_x_reversed());
+  auto y = request_of(down, frame.height, region.shrink, turn.stored_y_reversed());
+  const bool upright = turn.is_upright();
+  x.reversed = upright && plan.mirrored;
+  x_.set(x);
+  y_.set(y);
+  region.left = x_.begin();
+  region.width = x_.end() - x_.begin();
+  region.top = y_.begin();
+  region.height = y_.end() - y_.begin();
+
+  slot_sink_.start(slot.data());
+  if (!upright) turning_sink_.start(x_.outputs(), y_.outputs());
+  resizer_.start(x_, y_, region.left, upright ? static_cast<RowSink&>(slot_sink_) : turning_sink_);
+  PACKTRAIN_TRY(decoder->read(region, resizer_));
+  assert(resizer_.done());
+  if (!upright) turning_sink_.give_out(turn, plan.mirrored, slot_sink_);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ImageReader>> ImageReader::make(const ImageSpec& spec, uint64_t memory) {
+  PACKTRAIN_TRY(spec.check());
+  return std::unique_ptr<ImageReader>(std::make_unique<Reader>(spec, memory));
+}
+
+}  // namespace packtrain

@@ -1,0 +1,271 @@
+// Part of a JPEG, through the scanline interface of libjpeg-turbo: columns by whole blocks, rows skipped in
+// front and left undone behind. Pixels are those of a full decode, to the bit. The only file that includes
+// jpeglib.h.
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+// jpeglib.h wants FILE and size_t to be known.
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "decode/exif.h"
+#include "decode/jpeg_header.h"
+#include "decode/pixel_decoder.h"
+
+namespace packtrain {
+
+namespace {
+
+constexpr uint32_t kRowsAtATime = 16;
+constexpr uint32_t kWidestBlock = 32;  // pixels in one unit of the widest sampling
+constexpr int kMostScans = 500;        // a progressive file may hold endless empty ones
+
+// Oddities that leave every pixel in place: real photo collections hold such files, and Pillow reads them.
+bool is_harmless(int message) {
+  return message == JWRN_EXTRANEOUS_DATA || message == JWRN_JFIF_MAJOR || message == JWRN_ADOBE_XFORM;
+}
+
+Code code_of(int message) {
+  switch (message) {
+    case JERR_OUT_OF_MEMORY:
+      return Code::no_room;
+    case JERR_BAD_PRECISION:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_ARITH_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_NOT_COMPILED:
+      return Code::unsupported;
+    default:
+      return Code::corrupt;
+  }
+}
+
+struct Errors : jpeg_error_mgr {
+  jmp_buf jump;
+  uint64_t harmless = 0;
+  bool too_many_scans = false;
+};
+
+Errors& errors_of(j_common_ptr info) { return *static_cast<Errors*>(info->err); }
+
+[[noreturn]] void leave(j_common_ptr info) { std::longjmp(errors_of(info).jump, 1); }
+
+void take_message(j_common_ptr info, int level) {
+  if (level >= 0) return;  // a trace
+  Errors& errors = errors_of(info);
+  if (!is_harmless(errors.msg_code)) leave(info);
+  ++errors.harmless;
+}
+
+void print_nothing(j_common_ptr) {}
+
+// The whole file is in memory: what is asked for beyond its end is not there.
+boolean refuse_to_refill(j_decompress_ptr info) {
+  info->err->msg_code = JERR_INPUT_EOF;
+  leave(reinterpret_cast<j_common_ptr>(info));
+}
+void skip_bytes(j_decompress_ptr info, long count) {
+  if (count <= 0) return;
+  if (static_cast<size_t>(count) > info->src->bytes_in_buffer) refuse_to_refill(info);
+  info->src->next_input_byte += count;
+  info->src->bytes_in_buffer -= static_cast<size_t>(count);
+}
+void do_nothing(j_decompress_ptr) {}
+
+void count_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  errors_of(info).too_many_scans = true;
+  leave(info);
+}
+
+// Pillow's arithmetic, to the bit. Four inks are stored inverted, as Adobe's programs do: Pillow takes that
+// for granted.
+void inks_to_rgb(const uint8_t* inks, size_t pixels, uint8_t* rgb) {
+  for (size_t i = 0; i < pixels; ++i, inks += 4, rgb += 3) {
+    const uint32_t white = inks[3];
+    for (int channel = 0; channel < 3; ++channel) {
+      const uint32_t product = (255u - inks[channel]) * white + 128;
+      rgb[channel] = static_cast<uint8_t>(white - (((product >> 8) + product) >> 8));
+    }
+  }
+}
+
+class JpegDecoder final : public PixelDecoder {
+ public:
+  explicit JpegDecoder(uint64_t memory) : memory_(memory) {
+    info_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = leave;
+    errors_.emit_message = take_message;
+    errors_.output_message = print_nothing;
+    made_ = guarded([](JpegDecoder& self) { jpeg_create_decompress(&self.info_); });
+    source_.init_source = do_nothing;
+    source_.fill_input_buffer = refuse_to_refill;
+    source_.skip_input_data = skip_bytes;
+    source_.resync_to_restart = jpeg_resync_to_restart;
+    source_.term_source = do_nothing;
+    progress_.progress_monitor = count_scans;
+    info_.src = &source_;
+    info_.progress = &progress_;
+  }
+  ~JpegDecoder() override { jpeg_destroy_decompress(&info_); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  Result<Frame> open(Bytes encoded) override;
+  Status read(const Region& region, RowResizer& sink) override;
+  bool can_shrink() const override { return true; }
+  uint64_t warnings() const override { return errors_.harmless; }
+
+ private:
+  // The only place with setjmp. A step, and what it calls, must own nothing: the library leaves it by
+  // longjmp.
+  bool guarded(void (*step)(JpegDecoder&)) {
+    if (setjmp(errors_.jump) != 0) return false;
+    step(*this);
+    return true;
+  }
+  Status failure();
+  // Bytes of coefficients that the library holds until the last scan has been read; 0 if there is but one
+  // scan.
+  uint64_t coefficient_bytes();
+  bool has_end_marker() const;
+  static void read_region(JpegDecoder& self);
+
+  const uint64_t memory_;
+  bool made_ = false;
+  jpeg_decompress_struct info_{};
+  Errors errors_;
+  jpeg_source_mgr source_{};
+  jpeg_progress_mgr progress_{};
+  std::vector<uint8_t> rows_;  // kRowsAtATime of them, as the library gives them
+  std::vector<uint8_t> rgb_;   // the same as RGB, for images of four inks
+  Region region_;              // what read_region is to do
+  RowResizer* sink_ = nullptr;
+  size_t row_bytes_ = 0, rgb_row_bytes_ = 0;
+};
+
+Status JpegDecoder::failure() {
+  char text[JMSG_LENGTH_MAX] = "";
+  const int message = errors_.msg_code;
+  const bool too_many_scans = std::exchange(errors_.too_many_scans, false);
+  errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
+  jpeg_abort_decompress(&info_);
+  if (too_many_scans)
+    return Status(Code::corrupt, fmt::format("cannot decode the JPEG: more than {} scans", kMostScans));
+  return Status(code_of(message), std::string("cannot decode the JPEG: ") + text);
+}
+
+uint64_t JpegDecoder::coefficient_bytes() {
+  if (!jpeg_has_multiple_scans(&info_)) return 0;
+  uint64_t bytes = 0;
+  for (int i = 0; i < info_.num_components; ++i) {
+    // Rounded up to whole units of all components, as the library does.
+    const jpeg_component_info& component = info_.comp_info[i];
+    const auto round_up = [](uint64_t value, uint64_t step) { return (value + step - 1) / step * step; };
+    bytes += round_up(component.width_in_blocks, static_cast<uint64_t>(component.h_samp_factor)) *
+             round_up(component.height_in_blocks, static_cast<uint64_t>(component.v_samp_factor)) *
+             sizeof(JBLOCK);
+  }
+  return bytes;
+}
+
+// Behind the header: a thumbnail in front may hold one too. At the very end in nearly every file.
+bool JpegDecoder::has_end_marker() const {
+  const JOCTET* data = source_.next_input_byte;
+  for (size_t at = source_.bytes_in_buffer; at >= 2; --at)
+    if (data[at - 2] == 0xFF && data[at - 1] == JPEG_EOI) return true;
+  return false;
+}
+
+Result<Frame> JpegDecoder::open(Bytes encoded) {
+  if (!made_) return Status(Code::no_room, "no memory for a JPEG decoder");
+  jpeg_abort_decompress(&info_);
+  source_.next_input_byte = reinterpret_cast<const JOCTET*>(encoded.data());
+  source_.bytes_in_buffer = encoded.size();
+  if (!guarded([](JpegDecoder& self) { jpeg_read_header(&self.info_, TRUE); })) return failure();
+  if (info_.num_components != 1 && info_.num_components != 3 && info_.num_components != 4)
+    return Status(Code::unsupported,
+                  fmt::format("a JPEG of {} components; 1, 3 or 4 are read", info_.num_components));
+  if (!has_end_marker()) return Status(Code::corrupt, "the JPEG is cut short: its end marker is missing");
+  if (const uint64_t bytes = coefficient_bytes(); bytes > memory_)
+    return Status(
+        Code::unsupported,
+        fmt::format("a progressive JPEG of {} x {} pixels needs {} MiB while it is decoded, and {} are "
+                    "allowed: raise memory=, or store it as baseline JPEG",
+                    info_.image_width, info_.image_height, bytes >> 20, memory_ >> 20));
+  Frame frame{info_.image_width, info_.image_height, 1};
+  if (const auto header = read_jpeg_header(encoded); header && !header->exif.empty())
+    frame.orientation = exif_orientation(header->exif);
+  return frame;
+}
+
+Status JpegDecoder::read(const Region& region, RowResizer& sink) {
+  region_ = region;
+  sink_ = &sink;
+  const bool inks = info_.num_components == 4;
+  info_.out_color_space = inks ? JCS_CMYK : JCS_RGB;
+  info_.dct_method = JDCT_ISLOW;
+  info_.do_fancy_upsampling = TRUE;
+  info_.scale_num = 1;
+  info_.scale_denom = region.shrink;
+  // The library moves the left edge to a block's; one pixel more on either side is for smooth chroma.
+  const size_t widest = size_t{region.width} + kWidestBlock + 2;
+  row_bytes_ = widest * (inks ? 4 : 3) + kRowSlack;
+  rgb_row_bytes_ = widest * 3 + kRowSlack;
+  if (rows_.size() < row_bytes_ * kRowsAtATime) rows_.resize(row_bytes_ * kRowsAtATime);
+  if (inks && rgb_.size() < rgb_row_bytes_ * kRowsAtATime) rgb_.resize(rgb_row_bytes_ * kRowsAtATime);
+  if (!guarded(read_region)) return failure();
+  jpeg_abort_decompress(&info_);
+  return {};
+}
+
+void JpegDecoder::read_region(JpegDecoder& self) {
+  jpeg_decompress_struct& info = self.info_;
+  const Region& region = self.region_;
+  jpeg_start_decompress(&info);
+  JDIMENSION left = region.left > 0 ? region.left - 1 : 0;
+  JDIMENSION width = std::min(info.output_width, region.left + region.width + 1) - left;
+  if (width < info.output_width) {
+    jpeg_crop_scanline(&info, &left, &width);
+  } else {
+    left = 0;
+  }
+  if (region.top > 0) jpeg_skip_scanlines(&info, region.top);
+  const bool inks = info.out_color_space == JCS_CMYK;
+  const size_t in_front = region.left - left;
+  JSAMPROW rows[kRowsAtATime];
+  const uint8_t* pixels[kRowsAtATime];
+  for (uint32_t i = 0; i < kRowsAtATime; ++i) {
+    rows[i] = &self.rows_[i * self.row_bytes_];
+    pixels[i] = inks ? &self.rgb_[i * self.rgb_row_bytes_] : rows[i] + 3 * in_front;
+  }
+  for (uint32_t remaining = region.height; remaining > 0;) {
+    const JDIMENSION count = jpeg_read_scanlines(&info, rows, std::min(remaining, kRowsAtATime));
+    if (count == 0) refuse_to_refill(&info);
+    if (inks)
+      for (uint32_t i = 0; i < count; ++i)
+        inks_to_rgb(rows[i] + 4 * in_front, region.width, &self.rgb_[i * self.rgb_row_bytes_]);
+    self.sink_->take_rows(pixels, count);
+    remaining -= count;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<PixelDecoder> make_jpeg_decoder(uint64_t memory) {
+  return std::make_unique<JpegDecoder>(memory);
+}
+
+}  // namespace packtrain

@@ -1,0 +1,47 @@
+// Decoder: an encoded image to rows of RGB pixels, only those that are asked for. The seam between formats
+// and the transform: each format is one file that knows its library, and a second decoder of a format may
+// stand beside the first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "decode/row_resizer.h"
+#include "packtrain/decode.h"
+
+namespace packtrain {
+
+// What a header says. A plain value.
+struct Frame {
+  uint32_t width = 0, height = 0;  // as stored
+  uint8_t orientation = 1;         // EXIF's: 1 upright; 5 to 8 swap width and height
+};
+
+// In pixels of the frame divided by `shrink`, rounded up. A plain value.
+struct Region {
+  uint32_t left = 0, top = 0, width = 0, height = 0;
+  uint32_t shrink = 1;  // 1, 2, 4 or 8; more than 1 only where can_shrink()
+};
+
+// Reads one image after the other and keeps its memory. One thread at a time. `open` comes before `read`, and
+// the bytes stay in place between them.
+class PixelDecoder {
+ public:
+  virtual ~PixelDecoder() = default;
+  virtual Result<Frame> open(Bytes encoded) = 0;
+  // Gives the rows of `region` to `sink`, from its top, `region.width` pixels or more from its left edge on.
+  virtual Status read(const Region& region, RowResizer& sink) = 0;
+  virtual bool can_shrink() const { return false; }
+  virtual uint64_t warnings() const = 0;
+};
+
+// `memory`: the most bytes of one image that may be held at once.
+std::unique_ptr<PixelDecoder> make_jpeg_decoder(uint64_t memory);
+#ifdef PACKTRAIN_HAVE_PNG
+std::unique_ptr<PixelDecoder> make_png_decoder(uint64_t memory);
+#endif
+#ifdef PACKTRAIN_HAVE_WEBP
+std::unique_ptr<PixelDecoder> make_webp_decoder(uint64_t memory);
+#endif
+
+}  // namespace packtrain

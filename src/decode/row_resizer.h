@@ -1,0 +1,52 @@
+// Resizes an image while it is decoded: source rows go in from the top, output rows come out as soon as they
+// can be made. Holds as many resized rows as one output row needs, never the image.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decode/resample.h"
+
+namespace packtrain {
+
+// Takes rows of RGB pixels.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  // The row has kRowSlack bytes behind its pixels that may be read.
+  virtual void take_row(const uint8_t* rgb) = 0;
+};
+
+// Memory is kept from image to image. One thread at a time.
+class RowResizer final : public RowSink {
+ public:
+  explicit RowResizer(const ResampleKernels& kernels = *resample_kernels().front()) : kernels_(kernels) {}
+
+  // Rows to come: source rows y.begin() to y.end(), each from source column `row_begin` to x.end() at least.
+  // Both axes and `output` must outlive the last row.
+  void start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_begin, RowSink& output);
+  // `count` rows that stay where they are during the call. Those beyond the last needed one are passed over.
+  void take_rows(const uint8_t* const* rows, uint32_t count);
+  void take_row(const uint8_t* rgb) override { take_rows(&rgb, 1); }
+  // Whether every output row has been given out.
+  bool done() const { return next_output_ == y_->outputs(); }
+
+ private:
+  uint8_t* resized_row(uint32_t row) { return &resized_[(row % capacity_) * row_bytes_]; }
+  void resize_across(const uint8_t* const* rows, uint32_t count);
+  void give_out();
+
+  const ResampleKernels& kernels_;
+  const ResizeAxis *x_ = nullptr, *y_ = nullptr;
+  RowSink* output_ = nullptr;
+  uint32_t row_begin_ = 0;
+  AcrossTable table_;
+  size_t row_bytes_ = 0;
+  uint32_t capacity_ = 1;
+  uint32_t next_source_ = 0, next_output_ = 0;
+  std::vector<uint8_t> resized_;      // a ring of rows, resized across
+  std::vector<uint8_t> output_row_;   // one row, resized both ways
+  std::vector<const uint8_t*> taps_;  // rows of one output
+};
+
+}  // namespace packtrain
