@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/words.h"
-#include "pack/selection.h"
+#include "packtrain/pack.h"
 #include "tools/command.h"
 #include "tools/dataset_argument.h"
 

@@ -92,6 +92,20 @@ struct VerifyReport {
 // Ok also when the data are bad: the report says so. A failure means that it could not look.
 Result<VerifyReport> verify(Storage& storage, std::string_view dataset, const VerifyOptions& options = {});
 
+// A range of samples, and of those the ones with this label, or kNoLabel for all of them.
+struct Selection {
+  uint64_t first = 0, end = 0;
+  int64_t label = kNoLabel;
+
+  bool has(const Dataset& dataset, uint64_t sample) const {
+    return sample >= first && sample < end && (label == kNoLabel || dataset.label(sample) == label);
+  }
+};
+
+// A class is meant by its name or its number; empty texts leave all. Code::not_found, with what there is, for
+// a split or class that the dataset does not have.
+Result<Selection> select_samples(const Dataset& dataset, std::string_view split, std::string_view class_name);
+
 struct ExtractOptions {
   std::string to;
   std::string split;                // "": all

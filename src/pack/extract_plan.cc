@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "pack/extract_path.h"
-#include "pack/selection.h"
 
 namespace packtrain {
 namespace {

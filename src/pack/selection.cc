@@ -1,5 +1,4 @@
-#include "pack/selection.h"
-
+// Which samples --split and --class leave.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "packtrain/pack.h"
 
 namespace packtrain {
 namespace {
