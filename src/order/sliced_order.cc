@@ -1,8 +1,8 @@
 #include "order/sliced_order.h"
 
 #include "order/batching.h"
-#include "order/epoch_cache.h"
 #include "order/keys.h"
+#include "order/last_two.h"
 
 namespace packtrain {
 namespace {
@@ -46,7 +46,7 @@ class GlobalOrder final : public SlicedOrder {
     for (Pick& pick : picks) pick.sample = shuffle->at(place(pick));
   }
 
-  mutable EpochCache<Permutation> shuffles_;
+  mutable LastTwo<Permutation> shuffles_;
 };
 
 }  // namespace
