@@ -10,11 +10,12 @@ namespace packtrain {
 namespace {
 
 // A field of a sample as the formats report it: a plain stretch, or slices of blocks. There are millions of
-// them, so lengths share their word with what is small: no container holds 2^48 bytes.
+// them, so lengths share their word with what is small: a field of 2^48 bytes is refused.
+constexpr int kLengthBits = 48;
 struct CellRecord {
-  uint64_t offset = 0;       // plain: in the shard; sliced: the first slice
-  uint64_t length : 48 = 0;  // plain: in bytes; sliced: the number of slices
-  uint64_t field : 16 = 0;   // a set with more kinds of fields is refused by whoever scans it
+  uint64_t offset = 0;                // plain: in the shard; sliced: the first slice
+  uint64_t length : kLengthBits = 0;  // plain: in bytes; sliced: the number of slices
+  uint64_t field : 16 = 0;            // a set with more kinds of fields is refused by whoever scans it
   uint32_t check = 0;
   uint32_t shard : 29 = 0;
   uint32_t kind_number : 2 = 0;  // CheckKind
@@ -128,6 +129,9 @@ void IndexBuilder::add_field(std::string_view name, uint32_t shard, uint64_t off
   cell.check = check;
   cell.kind_number = static_cast<uint32_t>(kind) & 3;
   state_->begin_cell(cell, name, path);
+  if (length >> kLengthBits != 0)
+    state_->bad = Status(Code::corrupt, "the field '" + std::string(name) + "' claims to hold " +
+                                            std::to_string(length) + " bytes");
 }
 
 void IndexBuilder::add_field(std::string_view name, std::span<const Slice> slices, std::string_view path) {

@@ -276,5 +276,15 @@ TEST(NpzTest, NoTruncationAndNoFlipCrashesTheReader) {
   }
 }
 
+TEST(IndexBuilderTest, ALengthThatNoContainerHoldsIsRefused) {
+  IndexBuilder builder;
+  const uint32_t shard = builder.add_shard({.path = "a.tar", .format = "webdataset", .bytes = 1024});
+  builder.begin_sample("a");
+  builder.add_field("bin", shard, 512, uint64_t{1} << 48, CheckKind::none, 0, "a.bin");
+  const Status status = builder.end_sample();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("281474976710656 bytes"), std::string::npos) << status.text();
+}
+
 }  // namespace
 }  // namespace packtrain
