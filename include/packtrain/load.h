@@ -1,0 +1,109 @@
+// Loader: the samples of a dataset as batches of numbers, in an order that depends on nothing but the spec.
+// Reads ahead, decodes on its own threads straight into the batch, delivers in order, in bounded memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "packtrain/index.h"
+#include "packtrain/order.h"
+#include "packtrain/status.h"
+#include "packtrain/transform.h"
+
+namespace packtrain {
+
+// What becomes of a sample that cannot be read or decoded.
+enum class OnError : uint8_t {
+  raise,    // next() gives the failure in place of its batch
+  skip,     // its place is dropped: that batch is shorter
+  replace,  // another sample takes its place, and is flagged
+};
+
+// What to load and how. A plain value.
+struct LoadSpec {
+  std::shared_ptr<Dataset> dataset;
+  uint64_t first = 0, samples = 0;  // the split: a range of the dataset's samples
+  std::string split;                // its name, for the state
+  bool selected = false;            // only `indices`, which are positions within the split
+  std::vector<uint64_t> indices;
+  std::optional<ImageSpec> image;     // decode `image_field` into Batch::images
+  uint32_t image_field = UINT32_MAX;  // into the manifest's fields
+  std::vector<uint32_t> fields;       // delivered as bytes
+  OrderSpec order;                    // `samples`, `shards` and `class_of` are filled in by Loader::make
+  uint32_t rank = 0;
+  uint32_t threads = 0;   // that decode; 0: the cores granted
+  uint32_t prefetch = 0;  // batches made ahead; 0: chosen
+  uint64_t memory = 0;    // most bytes for batches and read-ahead; 0: half of what is available
+  OnError on_error = OnError::raise;
+  uint64_t max_errors = UINT64_MAX;  // more bad samples than this are a failure, whatever on_error says
+  bool check = true;                 // compare the recorded checks
+};
+
+// One batch. Its memory is its own until it dies, and then serves another batch. One thread at a time.
+class Batch {
+ public:
+  virtual ~Batch() = default;
+  virtual uint64_t epoch() const = 0;
+  virtual uint64_t step() const = 0;        // since the epoch began, or since the state that was loaded
+  virtual size_t size() const = 0;          // samples in it
+  virtual MutableBytes images() const = 0;  // size() times ImageSpec::bytes(); empty without an image
+  virtual std::span<int64_t> labels() const = 0;
+  virtual std::span<int64_t> indices() const = 0;  // positions within the split
+  virtual std::span<uint8_t> padding() const = 0;  // 1 where a sample is there only to fill up
+  virtual std::span<uint8_t> replaced() const = 0;
+  virtual Bytes value(size_t field, size_t sample) const = 0;  // `field` counts LoadSpec::fields
+  virtual bool has(size_t field, size_t sample) const = 0;
+};
+// Gives the batch's memory back to its loader's pool, which lives as long as any of its batches.
+struct ReturnBatch {
+  void operator()(Batch* batch) const;
+};
+using BatchPtr = std::unique_ptr<Batch, ReturnBatch>;
+
+struct BadLoad {
+  uint64_t index = 0;  // within the split
+  std::string key, what;
+};
+
+// Where the time of a run went. A plain value.
+struct LoadReport {
+  uint64_t samples = 0, batches = 0, bytes = 0;  // delivered; bytes read from storage
+  double seconds = 0;                            // since the first batch was asked for
+  double seconds_waited = 0;                     // that next() waited
+  double read_wait = 0;                          // threads * seconds that nothing was there to decode
+  double decode = 0;                             // threads * seconds of decoding
+  double blocked = 0;                            // threads * seconds that all batches ahead were full
+  uint32_t threads = 0, prefetch = 0;
+  uint64_t memory = 0;  // bytes held for batches and read-ahead, at most
+  uint64_t warnings = 0, errors = 0;
+  std::vector<BadLoad> bad;        // the first of them
+  std::string_view limit() const;  // "storage", "decode", "training" or "unknown"
+  std::string text() const;        // the verdict in a few lines
+};
+
+// Drives the path. next(), start() and stop() come from one thread at a time; report() from any.
+class Loader {
+ public:
+  static Result<std::unique_ptr<Loader>> make(LoadSpec spec);
+  virtual ~Loader() = default;  // stops everything at once; batches that were handed out stay valid
+
+  // Begins epoch `epoch` with `consumed` of its samples done; what is under way for another place is dropped.
+  // The epoch after it is prefetched by itself: starting that one costs nothing.
+  virtual Status start(uint64_t epoch, uint64_t consumed = 0) = 0;
+  // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
+  // the wait with Code::stopped. After fork() an error in the child.
+  virtual Result<BatchPtr> next(const std::function<bool()>& go_on = {}) = 0;
+  virtual uint64_t steps() const = 0;     // of the epoch that was started, on this rank
+  virtual uint64_t consumed() const = 0;  // samples of the epoch that were delivered, over all ranks
+  virtual uint64_t epoch() const = 0;
+  virtual OrderState state() const = 0;
+  virtual LoadReport report() const = 0;
+  virtual const LoadSpec& spec() const = 0;
+};
+
+}  // namespace packtrain

@@ -1,0 +1,124 @@
+#include "load/batch_pool.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+void Buffer::Free::operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
+
+MutableBytes Buffer::take(size_t bytes) {
+  if (bytes > capacity_) {
+    // A quarter more than asked for: sizes that vary a little settle after a few batches.
+    const size_t wanted = padded(bytes + (capacity_ == 0 ? 0 : bytes / 4));
+    data_.reset();
+    data_.reset(static_cast<std::byte*>(::operator new(wanted, kAlignment)));
+    capacity_ = wanted;
+  }
+  return {data_.get(), bytes};
+}
+
+void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
+                          size_t value_bytes) {
+  epoch_ = epoch;
+  step_ = step;
+  size_ = size;
+  image_bytes_ = image_bytes;
+  fields_ = fields;
+  images_ = image_memory_.take(size * image_bytes);
+  value_area_ = value_memory_.take(value_bytes);
+  // Labels, indices, padding, replaced: one stretch.
+  const MutableBytes facts = facts_memory_.take(size * (2 * sizeof(int64_t) + 2));
+  std::memset(facts.data(), 0, facts.size());
+  labels_ = {reinterpret_cast<int64_t*>(facts.data()), size};
+  indices_ = {labels_.data() + size, size};
+  padding_ = {reinterpret_cast<uint8_t*>(indices_.data() + size), size};
+  replaced_ = {padding_.data() + size, size};
+  values_.assign(size * fields, Bytes());
+  Lock lock(extra_mutex_);
+  extra_.clear();
+}
+
+MutableBytes PooledBatch::extra(size_t bytes) {
+  auto memory = std::make_unique_for_overwrite<std::byte[]>(std::max<size_t>(bytes, 1));
+  const MutableBytes taken(memory.get(), bytes);
+  Lock lock(extra_mutex_);
+  extra_.push_back(std::move(memory));
+  return taken;
+}
+
+void PooledBatch::drop(const std::vector<bool>& dropped) {
+  size_t kept = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    if (dropped[i]) continue;
+    if (kept != i) {
+      if (image_bytes_ != 0) std::memcpy(image(kept).data(), image(i).data(), image_bytes_);
+      labels_[kept] = labels_[i];
+      indices_[kept] = indices_[i];
+      padding_[kept] = padding_[i];
+      replaced_[kept] = replaced_[i];
+      for (size_t field = 0; field < fields_; ++field)
+        values_[kept * fields_ + field] = values_[i * fields_ + field];
+    }
+    ++kept;
+  }
+  size_ = kept;
+}
+
+size_t PooledBatch::memory() const {
+  return image_memory_.capacity() + value_memory_.capacity() + facts_memory_.capacity() +
+         values_.capacity() * sizeof(Bytes);
+}
+
+Result<PooledBatch*> BatchPool::take(size_t bytes_expected) {
+  Lock lock(mutex_);
+  if (!idle_.empty()) {
+    PooledBatch* batch = idle_.back().release();
+    idle_.pop_back();
+    batch->pool_ = shared_from_this();
+    return batch;
+  }
+  if (held_ + bytes_expected > limit_) {
+    return Status(Code::no_room, "the batches that are kept alive take all of the " + bytes_in_words(limit_) +
+                                     " that memory= allows; let go of some, copy what you keep, or raise "
+                                     "memory=");
+  }
+  auto batch = std::make_unique<PooledBatch>();
+  batch->pool_ = shared_from_this();
+  return batch.release();
+}
+
+void BatchPool::give_back(PooledBatch* batch) {
+  Lock lock(mutex_);
+  idle_.emplace_back(batch);
+}
+
+void BatchPool::grown(size_t before, size_t after) {
+  Lock lock(mutex_);
+  held_ += after;
+  held_ -= before;
+}
+
+uint64_t BatchPool::held() const {
+  Lock lock(mutex_);
+  return held_;
+}
+
+void ReturnBatch::operator()(Batch* batch) const {
+  auto* pooled = static_cast<PooledBatch*>(batch);
+  // The pool may live by this batch alone; then both go at the end of this function.
+  const std::shared_ptr<BatchPool> pool = std::move(pooled->pool_);
+  pool->give_back(pooled);
+}
+
+}  // namespace packtrain

@@ -1,0 +1,307 @@
+#include "load/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace packtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void add(std::atomic<double>& sum, double seconds) {
+  sum.store(sum.load(std::memory_order_relaxed) + seconds, std::memory_order_relaxed);  // one writer each
+}
+
+constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
+
+// Small samples are taken several at a time, so that threads do not meet at the lock for each of them.
+size_t tasks_at_once(const LoadSpec& spec) { return spec.image ? 1 : 8; }
+
+}  // namespace
+
+Engine::Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool,
+               const EngineLimits& limits)
+    : spec_(spec),
+      order_(order),
+      pool_(std::move(pool)),
+      limits_(limits),
+      tasks_at_once_(tasks_at_once(spec)),
+      planner_(spec, std::move(order), extents_) {}
+
+Engine::~Engine() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    reader_wakes_.notify_all();
+    decoder_wakes_.notify_all();
+    consumer_wakes_.notify_all();
+  }
+  threads_.join();
+}
+
+Status Engine::begin(uint64_t epoch, uint64_t consumed) {
+  planner_.begin(epoch, consumed);
+  for (uint32_t i = 0; i < limits_.threads; ++i) {
+    PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_));
+    decoders_.push_back(std::make_unique<Decoder>());
+    decoders_.back()->filler = std::move(filler);
+  }
+  for (uint32_t i = 0; i < limits_.readers; ++i) threads_.start("pt-read", [this] { read_all(); });
+  for (auto& decoder : decoders_)
+    threads_.start("pt-decode", [this, decoder = decoder.get()] { decode_all(*decoder); });
+  return {};
+}
+
+bool Engine::may_plan() {
+  return !planning_ && !ended_ &&
+         steps_.size() < (planner_.direct() ? limits_.open_steps : limits_.planned_steps);
+}
+
+// Plans one step without the lock, and then takes it in.
+void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+  planning_ = true;
+  std::unique_ptr<Step> step;
+  if (idle_steps_.empty()) {
+    step = std::make_unique<Step>();
+  } else {
+    step = std::move(idle_steps_.back());
+    idle_steps_.pop_back();
+  }
+  mutex_.unlock();
+  const bool more = planner_.plan(*step);
+  mutex_.lock();
+  planning_ = false;
+  if (!more) {
+    ended_ = true;
+    consumer_wakes_.notify_all();
+    return;
+  }
+  Step& planned = *step;
+  steps_.push_back(std::move(step));
+  for (Task& task : planned.tasks) {
+    if (!task.extent || task.extent->arrived) {
+      make_ready(&task);
+    } else {
+      task.next = task.extent->waiting;
+      task.extent->waiting = &task;
+    }
+  }
+  if (!planner_.direct()) ask_for(planned);
+  open_steps();
+  consumer_wakes_.notify_all();
+}
+
+void Engine::ask_for(Step& step) {
+  for (Extent* extent : step.extents) to_read_.push_back(extent);
+  reader_wakes_.notify_all();
+}
+
+// Gives batches to the steps that come next, as far as memory and the limit go.
+void Engine::open_steps() {
+  while (open_ < steps_.size() && open_ < limits_.open_steps) {
+    Step& step = *steps_[open_];
+    no_batch_ = open(step);
+    if (!no_batch_.ok()) break;
+    ++open_;
+    if (planner_.direct()) ask_for(step);
+    if (step.ready) decoder_wakes_.notify_all();
+  }
+}
+
+Status Engine::open(Step& step) {
+  const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
+  PACKTRAIN_ASSIGN(batch, pool_->take(count * image_bytes + step.area_bytes));
+  const size_t before = batch->memory();
+  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields.size(), step.area_bytes + 1);
+  pool_->grown(before, batch->memory());
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t sample = step.tasks[i].sample;
+    batch->labels()[i] = spec_.dataset->label(sample);
+    batch->indices()[i] = static_cast<int64_t>(sample - spec_.first);
+    batch->padding()[i] = step.picks[i].padding ? 1 : 0;
+  }
+  if (planner_.direct()) {
+    for (Task& task : step.tasks) {
+      if (task.extent)
+        task.extent->read.into = batch->value_area().subspan(step.value_at[task.place], task.extent->length);
+    }
+  }
+  step.batch.reset(batch);
+  return {};
+}
+
+// Pieces of streams are bounded by their window, and direct reads by the batches they go into.
+bool Engine::counts_as_ahead(const Extent& extent) const {
+  return !extent.direct && spec_.order.kind != OrderKind::streams;
+}
+
+void Engine::make_ready(Task* task) {
+  task->next = task->step->ready;
+  task->step->ready = task;
+}
+
+size_t Engine::take_extents(std::vector<Extent*>& into, size_t most) {
+  into.clear();
+  while (!to_read_.empty() && into.size() < most) {
+    Extent* extent = to_read_.front();
+    const uint64_t bytes = extent->length;
+    if (counts_as_ahead(*extent)) {
+      if (asked_ != 0 && asked_ + bytes > limits_.read_ahead) break;
+      asked_ += bytes;
+    }
+    to_read_.pop_front();
+    into.push_back(extent);
+  }
+  return into.size();
+}
+
+void Engine::arrived(std::span<Read* const> finished) {
+  Lock lock(mutex_);
+  for (Read* read : finished) {
+    auto* extent = reinterpret_cast<Extent*>(read->tag);
+    extent->arrived = true;
+    for (Task* task = extent->waiting; task;) {
+      Task* next = task->next;
+      make_ready(task);
+      task = next;
+    }
+    extent->waiting = nullptr;
+  }
+  decoder_wakes_.notify_all();
+}
+
+void Engine::read_all() {
+  auto reads = spec_.dataset->storage().reads(limits_.reads_in_flight);
+  std::vector<Extent*> extents;
+  std::vector<Read*> batch, finished(limits_.reads_in_flight);
+  for (;;) {
+    {
+      Lock lock(mutex_);
+      for (;;) {
+        if (stopping_) return;
+        while (may_plan()) {
+          plan_one();
+          if (stopping_) return;
+        }
+        if (take_extents(extents, limits_.reads_in_flight - reads->in_flight()) > 0) break;
+        if (reads->in_flight() > 0) break;
+        lock.wait(reader_wakes_);
+      }
+    }
+    batch.clear();
+    for (Extent* extent : extents) {
+      if (!extent->direct) extent->read.into = extent->buffer.take(extent->length);
+      bytes_read_.fetch_add(extent->length, std::memory_order_relaxed);
+      batch.push_back(&extent->read);
+    }
+    if (!batch.empty()) reads->submit(batch);
+    const size_t count = reads->wait(finished);
+    arrived(std::span(finished).first(count));
+  }
+}
+
+// Some ready tasks of the earliest step that has any, linked; null if there are none.
+Task* Engine::take_tasks() {
+  for (size_t i = 0; i < open_; ++i) {
+    Step& step = *steps_[i];
+    if (!step.ready) continue;
+    Task *first = step.ready, *last = first;
+    for (size_t n = 1; n < tasks_at_once_ && last->next; ++n) last = last->next;
+    step.ready = last->next;
+    last->next = nullptr;
+    return first;
+  }
+  return nullptr;
+}
+
+void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+  std::vector<BadPlace> bad;
+  Lock lock(mutex_);
+  for (;;) {
+    Task* tasks = take_tasks();
+    if (!tasks) {
+      if (stopping_) return;
+      // Nothing to do: either bytes are on their way, or every batch that may be made is full.
+      bool waits_for_bytes = false;
+      for (size_t i = 0; i < open_; ++i) waits_for_bytes |= steps_[i]->remaining > 0;
+      const auto start = Clock::now();
+      lock.wait(decoder_wakes_);
+      add(waits_for_bytes ? decoder.read_wait : decoder.blocked, since(start));
+      continue;
+    }
+    if (stopping_) return;
+    mutex_.unlock();
+    const auto start = Clock::now();
+    Step& step = *tasks->step;
+    size_t count = 0;
+    uint64_t done_bytes = 0;
+    bad.clear();
+    for (Task* task = tasks; task;) {
+      Task* next = task->next;
+      Filler::Outcome outcome = decoder.filler->fill(*task);
+      if (!outcome.status.ok())
+        bad.push_back({task->place, task->sample, std::move(outcome.status), outcome.replaced});
+      if (task->extent) {
+        if (counts_as_ahead(*task->extent)) done_bytes += task->extent->length;
+        extents_.release(task->extent);
+      }
+      ++count;
+      task = next;
+    }
+    decoder.warnings.store(decoder.filler->warnings(), std::memory_order_relaxed);
+    add(decoder.decode, since(start));
+    mutex_.lock();
+    asked_ -= done_bytes;
+    for (BadPlace& place : bad) step.bad.push_back(std::move(place));
+    step.remaining -= count;
+    if (step.remaining == 0) consumer_wakes_.notify_all();
+    if (!to_read_.empty()) reader_wakes_.notify_one();
+  }
+}
+
+Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, double& waited)
+    PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+  Lock lock(mutex_);
+  waited = 0;
+  open_steps();  // the user may have let go of batches since
+  if (steps_.empty() || !steps_.front()->done()) {
+    const auto start = Clock::now();
+    while (steps_.empty() || !steps_.front()->done()) {
+      if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
+      if (open_ == 0 && !no_batch_.ok()) return no_batch_;
+      if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
+      mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
+      const bool wanted = go_on();
+      mutex_.lock();
+      if (!wanted) return Status(Code::stopped, "stopped while waiting for a batch");
+    }
+    waited = since(start);
+  }
+  std::unique_ptr<Step> step = std::move(steps_.front());
+  steps_.pop_front();
+  --open_;
+  open_steps();
+  reader_wakes_.notify_one();
+  return step;
+}
+
+void Engine::recycle(std::unique_ptr<Step> step) {
+  Lock lock(mutex_);
+  idle_steps_.push_back(std::move(step));
+}
+
+EngineCounts Engine::counts() const {
+  EngineCounts counts;
+  counts.bytes_read = bytes_read_.load(std::memory_order_relaxed);
+  for (const auto& decoder : decoders_) {
+    counts.read_wait += decoder->read_wait.load(std::memory_order_relaxed);
+    counts.decode += decoder->decode.load(std::memory_order_relaxed);
+    counts.blocked += decoder->blocked.load(std::memory_order_relaxed);
+    counts.warnings += decoder->warnings.load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,98 @@
+// Engine: the threads between the order and the batches.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/threads.h"
+#include "load/batch_pool.h"
+#include "load/filler.h"
+#include "load/planner.h"
+#include "load/step.h"
+
+namespace packtrain {
+
+// How much is under way at once.
+struct EngineLimits {
+  uint32_t threads = 1;            // that decode
+  uint32_t readers = 1;            // that read
+  uint32_t reads_in_flight = 64;   // of each reader
+  uint32_t open_steps = 2;         // steps that have a batch to fill
+  uint32_t planned_steps = 6;      // steps whose bytes are asked for
+  uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet
+};
+
+// What happened since the engine was made, over all its threads. A plain value.
+struct EngineCounts {
+  uint64_t bytes_read = 0;
+  double read_wait = 0, decode = 0, blocked = 0;
+  uint64_t warnings = 0;
+};
+
+// Runs from begin() until it dies. Readers ask the planner for steps and bring their bytes; decoding threads
+// fill the batches of the open steps, earliest first; take() hands them out in order.
+class Engine {
+ public:
+  Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool,
+         const EngineLimits& limits);
+  ~Engine();  // waits for reads in flight and for the samples that are being decoded
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Status begin(uint64_t epoch, uint64_t consumed);  // once
+  // The next step, filled. Waits, as Loader::next does; `waited` tells how long.
+  Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited);
+  void recycle(std::unique_ptr<Step> step);  // spares its memory
+  EngineCounts counts() const;
+  uint64_t read_ahead_held() const { return extents_.held(); }
+
+ private:
+  struct Decoder {
+    std::unique_ptr<Filler> filler;
+    std::atomic<uint64_t> warnings = 0;
+    std::atomic<double> read_wait = 0, decode = 0, blocked = 0;
+  };
+
+  void read_all();
+  void decode_all(Decoder& decoder);
+  bool may_plan() REQUIRES(mutex_);
+  void plan_one() REQUIRES(mutex_);
+  void open_steps() REQUIRES(mutex_);
+  Status open(Step& step) REQUIRES(mutex_);
+  void ask_for(Step& step) REQUIRES(mutex_);
+  bool counts_as_ahead(const Extent& extent) const;
+  void make_ready(Task* task) REQUIRES(mutex_);
+  size_t take_extents(std::vector<Extent*>& into, size_t most) REQUIRES(mutex_);
+  Task* take_tasks() REQUIRES(mutex_);
+  void arrived(std::span<Read* const> finished);
+
+  const LoadSpec& spec_;
+  const std::shared_ptr<const Order> order_;
+  const std::shared_ptr<BatchPool> pool_;
+  const EngineLimits limits_;
+  const size_t tasks_at_once_;
+  ExtentPool extents_;
+
+  mutable Mutex mutex_;
+  std::condition_variable reader_wakes_, decoder_wakes_, consumer_wakes_;
+  Planner planner_;  // used by the thread that set planning_
+  bool planning_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;  // no more steps will come
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::deque<std::unique_ptr<Step>> steps_ GUARDED_BY(mutex_);  // planned, in order; the first may be taken
+  size_t open_ GUARDED_BY(mutex_) = 0;                          // how many of them are open: the first ones
+  Status no_batch_ GUARDED_BY(mutex_);                          // why the next step cannot be opened
+  std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
+  std::deque<Extent*> to_read_ GUARDED_BY(mutex_);
+  uint64_t asked_ GUARDED_BY(mutex_) = 0;  // bytes asked for and not decoded yet
+  std::atomic<uint64_t> bytes_read_ = 0;
+
+  std::vector<std::unique_ptr<Decoder>> decoders_;
+  Threads threads_;  // last: joined before anything else goes
+};
+
+}  // namespace packtrain

@@ -1,0 +1,107 @@
+#include "load/filler.h"
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint64_t kMostAttempts = 16;                 // to replace a bad sample
+constexpr uint64_t kImageMemory = uint64_t{64} << 20;  // for one image while it is decoded, a thread
+
+bool is_sound(const FieldLocation& location, Bytes data) {
+  switch (location.check_kind) {
+    case CheckKind::none:
+      return true;
+    case CheckKind::crc32:
+      return crc32(data) == location.check;
+    case CheckKind::crc32c:
+      return crc32c(data) == location.check;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order) {
+  std::unique_ptr<Filler> filler(new Filler(spec, order));
+  if (spec.image) {
+    PACKTRAIN_ASSIGN(image, ImageReader::make(*spec.image, kImageMemory));
+    filler->image_ = std::move(image);
+  }
+  return filler;
+}
+
+Result<Bytes> Filler::field(uint64_t sample, uint32_t field, const Extent* extent,
+                            std::vector<std::byte>& own) {
+  if (extent && extent->read.status.ok()) {
+    const FieldLocation location = spec_.dataset->locate(sample, field);
+    const Bytes bytes = extent->bytes().subspan(location.offset - extent->read.offset, location.length);
+    if (!spec_.check || is_sound(location, bytes)) return bytes;
+  }
+  // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
+  PACKTRAIN_TRY(spec_.dataset->read(sample, field, own, spec_.check));
+  return Bytes(own);
+}
+
+Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement) {
+  Step& step = *task.step;
+  PooledBatch& batch = step.filling();
+  const Extent* extent = is_replacement ? nullptr : task.extent;
+  if (spec_.image) {
+    if (!spec_.dataset->locate(sample, spec_.image_field).present) {
+      return Status(Code::corrupt, "has no field '" +
+                                       spec_.dataset->manifest().fields[spec_.image_field].name +
+                                       "' to make an image of");
+    }
+    PACKTRAIN_ASSIGN(bytes, field(sample, spec_.image_field, extent, scratch_));
+    PACKTRAIN_TRY(image_->read(bytes, key, batch.image(task.place)));
+  }
+  const size_t fields = spec_.fields.size();
+  for (size_t i = 0; i < fields; ++i) {
+    const FieldLocation location = spec_.dataset->locate(sample, spec_.fields[i]);
+    if (!location.present) {
+      batch.set_value(i, task.place, Bytes());
+      continue;
+    }
+    PACKTRAIN_ASSIGN(bytes, field(sample, spec_.fields[i], extent, scratch_));
+    MutableBytes into;
+    const size_t slot = task.place * fields + i;
+    if (bytes.size() <= step.value_bytes[slot] && step.value_bytes[slot] != UINT64_MAX) {
+      into = batch.value_area().subspan(step.value_at[slot], bytes.size());
+    } else {
+      into = batch.extra(bytes.size());
+    }
+    if (into.data() != bytes.data() && !bytes.empty()) std::memcpy(into.data(), bytes.data(), bytes.size());
+    batch.set_value(i, task.place, into);
+  }
+  return {};
+}
+
+bool Filler::replace(Task& task) {
+  Step& step = *task.step;
+  for (uint64_t attempt = 1; attempt <= kMostAttempts; ++attempt) {
+    const uint64_t ordered = order_.replacement(step.epoch, task.position, attempt);
+    const uint64_t index = spec_.selected ? spec_.indices[ordered] : ordered;
+    const uint64_t sample = spec_.first + index;
+    const uint64_t key = position_key(order_.spec().seed, step.epoch, task.position, attempt);
+    if (!fill_from(task, sample, key, true).ok()) continue;
+    PooledBatch& batch = step.filling();
+    batch.labels()[task.place] = spec_.dataset->label(sample);
+    batch.indices()[task.place] = static_cast<int64_t>(index);
+    batch.replaced()[task.place] = 1;
+    return true;
+  }
+  return false;
+}
+
+Filler::Outcome Filler::fill(Task& task) {
+  const uint64_t key = position_key(order_.spec().seed, task.step->epoch, task.position);
+  Outcome outcome{fill_from(task, task.sample, key, false)};
+  if (!outcome.status.ok() && spec_.on_error == OnError::replace) outcome.replaced = replace(task);
+  return outcome;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,36 @@
+// Filler: turns the bytes of a sample into its place in a batch.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "load/step.h"
+
+namespace packtrain {
+
+// One per decoding thread, with decoder and buffers of its own. One thread at a time.
+class Filler {
+ public:
+  static Result<std::unique_ptr<Filler>> make(const LoadSpec& spec, const Order& order);
+
+  struct Outcome {
+    Status status;          // why the sample itself cannot be had
+    bool replaced = false;  // but another one fills its place
+  };
+  Outcome fill(Task& task);
+  uint64_t warnings() const { return image_ ? image_->warnings() : 0; }
+
+ private:
+  Filler(const LoadSpec& spec, const Order& order) : spec_(spec), order_(order) {}
+  // Brings one field of a sample: out of `extent` if it is sound there, else by a read of its own into `own`.
+  Result<Bytes> field(uint64_t sample, uint32_t field, const Extent* extent, std::vector<std::byte>& own);
+  Status fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement);
+  bool replace(Task& task);
+
+  const LoadSpec& spec_;
+  const Order& order_;
+  std::unique_ptr<ImageReader> image_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace packtrain

@@ -1,0 +1,330 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/hash.h"
+#include "base/words.h"
+#include "load/engine.h"
+#include "packtrain/load.h"
+#include "packtrain/place.h"
+
+namespace packtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kLeastAhead = 32 << 20;  // bytes of batches that are worth making ahead
+constexpr uint32_t kMostAhead = 16;         // batches
+constexpr uint32_t kStepsReadAhead = 4;     // steps whose bytes are asked for before they can be decoded
+constexpr uint64_t kReadAheadBytes = 64 << 20;
+constexpr size_t kMostNamed = 100;  // bad samples that the report names
+
+class DatasetLoader final : public Loader {
+ public:
+  DatasetLoader(LoadSpec spec, std::shared_ptr<const Order> order, const EngineLimits& limits,
+                uint64_t memory)
+      : spec_(std::move(spec)),
+        order_(std::move(order)),
+        limits_(limits),
+        pool_(std::make_shared<BatchPool>(memory)),
+        owner_(::getpid()) {}
+
+  ~DatasetLoader() override {
+    // In a child of fork() the threads are not there: joining them would wait for ever.
+    if (::getpid() != owner_) (void)engine_.release();
+  }
+
+  Status start(uint64_t epoch, uint64_t consumed) override;
+  Result<BatchPtr> next(const std::function<bool()>& go_on) override;
+  uint64_t steps() const override { return steps_; }
+  uint64_t consumed() const override { return consumed_; }
+  uint64_t epoch() const override { return epoch_; }
+  OrderState state() const override;
+  LoadReport report() const override;
+  const LoadSpec& spec() const override { return spec_; }
+
+ private:
+  Status here() const {
+    if (::getpid() == owner_) return {};
+    return Status(
+        Code::invalid,
+        "this loader belongs to the process that made it, and does not work after fork(): make a new "
+        "one in the child");
+  }
+  Status settle_bad(Step& step);
+
+  const LoadSpec spec_;
+  const std::shared_ptr<const Order> order_;
+  const EngineLimits limits_;
+  const std::shared_ptr<BatchPool> pool_;
+  const pid_t owner_;
+  std::unique_ptr<Engine> engine_;
+  uint64_t epoch_ = 0, consumed_ = 0, start_consumed_ = 0, steps_ = 0, delivered_ = 0;
+  bool ready_for_next_epoch_ = false;
+
+  mutable Mutex mutex_;
+  LoadReport report_ GUARDED_BY(mutex_);
+  EngineCounts earlier_ GUARDED_BY(mutex_);  // of engines that are gone
+  std::optional<Clock::time_point> first_asked_ GUARDED_BY(mutex_);
+  std::vector<bool> dropped_;
+};
+
+Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
+  PACKTRAIN_TRY(here());
+  if (consumed > order_->spec().samples) {
+    return Status(Code::invalid, "the state says that " + count_in_words(consumed) +
+                                     " samples are done, but there are only " +
+                                     count_in_words(order_->spec().samples));
+  }
+  // The engine goes on into the next epoch by itself.
+  const bool goes_on =
+      engine_ && ready_for_next_epoch_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
+  epoch_ = epoch;
+  consumed_ = start_consumed_ = consumed;
+  delivered_ = 0;
+  steps_ = order_->steps(consumed, spec_.rank);
+  ready_for_next_epoch_ = true;
+  if (goes_on) return {};
+  if (engine_) {
+    Lock lock(mutex_);
+    const EngineCounts counts = engine_->counts();
+    earlier_.bytes_read += counts.bytes_read;
+    earlier_.read_wait += counts.read_wait;
+    earlier_.decode += counts.decode;
+    earlier_.blocked += counts.blocked;
+    earlier_.warnings += counts.warnings;
+  }
+  engine_ = nullptr;
+  if (steps_ == 0) return {};
+  auto engine = std::make_unique<Engine>(spec_, order_, pool_, limits_);
+  PACKTRAIN_TRY(engine->begin(epoch, consumed));
+  Lock lock(mutex_);
+  engine_ = std::move(engine);
+  return {};
+}
+
+// Counts and names the bad samples of a step, and does with them what on_error says.
+Status DatasetLoader::settle_bad(Step& step) {
+  std::sort(step.bad.begin(), step.bad.end(),
+            [](const BadPlace& a, const BadPlace& b) { return a.place < b.place; });
+  uint64_t errors;
+  {
+    Lock lock(mutex_);
+    for (const BadPlace& bad : step.bad) {
+      ++report_.errors;
+      if (report_.bad.size() >= kMostNamed) continue;
+      const auto key = spec_.dataset->key(bad.sample);
+      report_.bad.push_back(
+          {bad.sample - spec_.first, key.ok() ? std::string(*key) : std::string(), bad.status.text()});
+    }
+    errors = report_.errors;
+  }
+  const BadPlace& first = step.bad.front();
+  const auto name = [&] {
+    const auto key = spec_.dataset->key(first.sample);
+    return "sample " + std::to_string(first.sample - spec_.first) +
+           (key.ok() ? " (" + std::string(*key) + ")" : std::string());
+  };
+  if (spec_.on_error == OnError::raise) return first.status.at(name());
+  if (errors > spec_.max_errors) {
+    return Status(first.status.code(), first.status.message() + "; that makes " +
+                                           counted(errors, "bad sample") + ", more than max_errors allows")
+        .at(name());
+  }
+  dropped_.assign(step.filling().size(), false);
+  bool any = false;
+  for (const BadPlace& bad : step.bad) {
+    if (bad.replaced) continue;
+    dropped_[bad.place] = true;
+    any = true;
+  }
+  if (any && spec_.on_error == OnError::replace) {
+    return Status(first.status.code(),
+                  first.status.message() + "; the samples drawn in its place are bad too")
+        .at(name());
+  }
+  if (any) step.filling().drop(dropped_);
+  return {};
+}
+
+Result<BatchPtr> DatasetLoader::next(const std::function<bool()>& go_on) {
+  PACKTRAIN_TRY(here());
+  if (delivered_ == steps_ || !engine_) return BatchPtr();
+  const auto asked = Clock::now();
+  double waited = 0;
+  PACKTRAIN_ASSIGN(step, engine_->take(go_on, waited));
+  ++delivered_;
+  consumed_ = step->consumed_after;
+  Status status;
+  if (!step->bad.empty()) status = settle_bad(*step);
+  BatchPtr batch = std::move(step->batch);
+  {
+    Lock lock(mutex_);
+    if (!first_asked_) first_asked_ = asked;
+    report_.seconds_waited += waited;
+    report_.seconds = std::chrono::duration<double>(Clock::now() - *first_asked_).count();
+    if (status.ok()) {
+      ++report_.batches;
+      report_.samples += batch->size();
+    }
+  }
+  engine_->recycle(std::move(step));
+  if (!status.ok()) return status;
+  return batch;
+}
+
+OrderState DatasetLoader::state() const {
+  const OrderSpec& order = order_->spec();
+  OrderState state;
+  state.dataset = spec_.dataset->manifest().id;
+  state.split = spec_.split;
+  state.kind = order.kind;
+  state.seed = order.seed;
+  state.epoch = epoch_;
+  state.consumed = consumed_;
+  state.global_batch = order.global_batch;
+  if (order.kind == OrderKind::streams) {
+    state.chains = order.chains;
+    state.window_bytes = order.window_bytes;
+    state.piece_bytes = order.piece_bytes;
+  }
+  if (spec_.selected) state.selection = xxh128_hex(std::as_bytes(std::span(spec_.indices)));
+  if (!order.weights.empty()) state.selection += "w" + xxh128_hex(std::as_bytes(std::span(order.weights)));
+  return state;
+}
+
+LoadReport DatasetLoader::report() const {
+  Lock lock(mutex_);
+  LoadReport report = report_;
+  EngineCounts counts = earlier_;
+  if (engine_) {
+    const EngineCounts now = engine_->counts();
+    counts.bytes_read += now.bytes_read;
+    counts.read_wait += now.read_wait;
+    counts.decode += now.decode;
+    counts.blocked += now.blocked;
+    counts.warnings += now.warnings;
+    report.memory = engine_->read_ahead_held();
+  }
+  report.bytes = counts.bytes_read;
+  report.read_wait = counts.read_wait;
+  report.decode = counts.decode;
+  report.blocked = counts.blocked;
+  report.warnings = counts.warnings;
+  report.threads = limits_.threads;
+  report.prefetch = limits_.open_steps;
+  report.memory += pool_->held();
+  return report;
+}
+
+Status check_spec(const LoadSpec& spec) {
+  if (!spec.dataset) return Status(Code::invalid, "a loader needs a dataset");
+  if (spec.first > spec.dataset->samples() || spec.samples > spec.dataset->samples() - spec.first)
+    return Status(Code::invalid, "the split does not lie within the dataset");
+  for (const uint64_t index : spec.indices) {
+    if (index >= spec.samples) {
+      return Status(Code::invalid, "the index " + std::to_string(index) +
+                                       " is not below the number of samples, " +
+                                       std::to_string(spec.samples));
+    }
+  }
+  const size_t fields = spec.dataset->manifest().fields.size();
+  if (spec.image) {
+    PACKTRAIN_TRY(spec.image->check());
+    if (spec.image_field >= fields) return Status(Code::invalid, "there is no such field for the image");
+  }
+  for (const uint32_t field : spec.fields)
+    if (field >= fields) return Status(Code::invalid, "there is no such field");
+  if (spec.rank >= spec.order.world)
+    return Status(Code::invalid, "rank " + std::to_string(spec.rank) + " is not below the world size, " +
+                                     std::to_string(spec.order.world));
+  return {};
+}
+
+// What each sample takes in a batch, about: fields that are delivered as bytes vary.
+uint64_t bytes_a_sample(const LoadSpec& spec) {
+  uint64_t bytes = spec.image ? spec.image->bytes() : 0;
+  if (spec.fields.empty() || spec.samples == 0) return bytes;
+  constexpr uint64_t kLooks = 256;
+  uint64_t sum = 0, looks = std::min(kLooks, spec.samples);
+  for (uint64_t i = 0; i < looks; ++i) {
+    for (const uint32_t field : spec.fields)
+      sum += spec.dataset->locate(spec.first + spec.samples / looks * i, field).length;
+  }
+  return bytes + sum / looks;
+}
+
+void add_stream_shards(LoadSpec& spec) {
+  const Manifest& manifest = spec.dataset->manifest();
+  uint64_t sample = spec.first;
+  const uint64_t end = spec.first + spec.samples;
+  while (sample < end) {
+    const uint32_t shard = spec.dataset->shard_of(sample);
+    // Samples of a shard follow each other: its last one is found by halving.
+    uint64_t low = sample, high = end - 1;
+    while (low < high) {
+      const uint64_t middle = low + (high - low + 1) / 2;
+      if (spec.dataset->shard_of(middle) == shard) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    const uint64_t count = low + 1 - sample;
+    const uint64_t whole = std::max<uint64_t>(manifest.shards[shard].samples, 1);
+    spec.order.shards.push_back({sample - spec.first, count, manifest.shards[shard].bytes / whole * count});
+    sample = low + 1;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
+  PACKTRAIN_TRY(check_spec(spec));
+  spec.order.samples = spec.selected ? spec.indices.size() : spec.samples;
+  if (spec.order.kind == OrderKind::streams && spec.selected) {
+    return Status(Code::unsupported,
+                  "order=\"streams\" reads whole shards and cannot be had with indices=; use "
+                  "order=\"global\"");
+  }
+  if (spec.order.kind == OrderKind::streams) add_stream_shards(spec);
+  if (!spec.order.weights.empty()) {
+    spec.order.class_of = [dataset = spec.dataset, first = spec.first, selected = spec.selected,
+                           indices = spec.indices](uint64_t ordered) {
+      return dataset->label(first + (selected ? indices[ordered] : ordered));
+    };
+  }
+  PACKTRAIN_ASSIGN(order, Order::make(spec.order));
+  spec.order = order->spec();
+
+  const Grant grant = granted();
+  EngineLimits limits;
+  limits.threads = spec.threads != 0 ? spec.threads : grant.cores;
+  const bool raw = !spec.image;
+  limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
+  if (raw) limits.threads = std::max<uint32_t>(1, limits.threads / 2);
+  const uint64_t batch = spec.order.global_batch / spec.order.world;
+  const uint64_t batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
+  limits.open_steps =
+      spec.prefetch != 0
+          ? spec.prefetch
+          : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / batch_bytes, 2, kMostAhead));
+  limits.planned_steps = limits.open_steps + kStepsReadAhead;
+  limits.read_ahead = kReadAheadBytes;
+  const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
+  // One batch with the user, one being asked for, and those ahead.
+  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + kReadAheadBytes;
+  if (needed > memory) {
+    return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
+                                     std::to_string(limits.open_steps + 2) + " batches of " +
+                                     bytes_in_words(batch_bytes) + " and " + bytes_in_words(kReadAheadBytes) +
+                                     " to read ahead), but only " + bytes_in_words(memory) +
+                                     (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
+                                     "; choose a smaller batch or prefetch, or raise the limit");
+  }
+  return std::unique_ptr<Loader>(
+      std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits, memory));
+}
+
+}  // namespace packtrain

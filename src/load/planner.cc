@@ -1,0 +1,167 @@
+#include "load/planner.h"
+
+#include <algorithm>
+
+namespace packtrain {
+namespace {
+
+// Bytes between the wanted fields of a sample that a read may bring for nothing.
+constexpr uint64_t kMostSlack = 32 << 10;
+
+}  // namespace
+
+Extent* ExtentPool::take() {
+  Lock lock(mutex_);
+  if (idle_.empty()) {
+    all_.push_back(std::make_unique<Extent>());
+    idle_.reserve(all_.size());  // so that release() never allocates
+    return all_.back().get();
+  }
+  Extent* extent = idle_.back();
+  idle_.pop_back();
+  return extent;
+}
+
+void ExtentPool::release(Extent* extent) {
+  if (extent->uses.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  Lock lock(mutex_);
+  idle_.push_back(extent);
+}
+
+uint64_t ExtentPool::held() const {
+  Lock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& extent : all_) bytes += extent->buffer.capacity();
+  return bytes;
+}
+
+void Planner::begin(uint64_t epoch, uint64_t consumed) {
+  let_go_of_pieces();
+  epoch_ = epoch;
+  consumed_ = consumed;
+  step_ = 0;
+  steps_ = order_->steps(consumed, spec_.rank);
+}
+
+void Planner::let_go_of_pieces() {
+  for (auto& [first, piece] : pieces_) extents_.release(piece.extent);
+  pieces_.clear();
+}
+
+bool Planner::stretch_of(uint64_t first, uint64_t last, Stretch& out) const {
+  out = {};
+  uint64_t together = 0;
+  const auto add = [&](uint64_t sample, uint32_t field) {
+    const FieldLocation location = spec_.dataset->locate(sample, field);
+    if (!location.present) return true;
+    if (!location.plain || (out.end != 0 && location.shard != out.shard)) return false;
+    if (out.end == 0) {
+      out = {location.shard, location.offset, location.offset + location.length};
+    } else {
+      out.begin = std::min(out.begin, location.offset);
+      out.end = std::max(out.end, location.offset + location.length);
+    }
+    together += location.length;
+    return true;
+  };
+  const auto add_sample = [&](uint64_t sample) {
+    if (spec_.image && !add(sample, spec_.image_field)) return false;
+    return std::all_of(spec_.fields.begin(), spec_.fields.end(),
+                       [&](uint32_t field) { return add(sample, field); });
+  };
+  if (!add_sample(first) || (last != first && !add_sample(last)) || out.end == 0) return false;
+  if (first == last && out.end - out.begin > together + together / 4 + kMostSlack) return false;
+  const auto& shards = spec_.dataset->manifest().shards;
+  return out.shard < shards.size() && out.end <= shards[out.shard].bytes;
+}
+
+Extent* Planner::extent_for(const Stretch& stretch) {
+  const auto file = spec_.dataset->shard_file(stretch.shard);
+  if (!file.ok()) return nullptr;  // reading the sample by itself will say what is wrong
+  Extent* extent = extents_.take();
+  extent->read = {};
+  extent->read.file = *file;
+  extent->read.offset = stretch.begin;
+  extent->waiting = nullptr;
+  extent->arrived = false;
+  extent->direct = direct();
+  extent->uses = 1;
+  extent->read.tag = reinterpret_cast<uint64_t>(extent);
+  extent->length = stretch.end - stretch.begin;
+  return extent;
+}
+
+// The extent of the piece that a pick belongs to, with a use for the pick.
+Extent* Planner::piece_for(const Pick& pick, Step& step) {
+  auto [at, is_new] = pieces_.try_emplace(pick.piece_first);
+  Piece& piece = at->second;
+  if (is_new) {
+    Stretch stretch;
+    const uint64_t first = spec_.first + pick.piece_first;
+    piece.left = pick.piece_count;
+    if (stretch_of(first, first + pick.piece_count - 1, stretch)) piece.extent = extent_for(stretch);
+    if (!piece.extent) {
+      pieces_.erase(at);
+      return nullptr;
+    }
+    step.extents.push_back(piece.extent);
+  }
+  Extent* extent = piece.extent;
+  if (--piece.left == 0) {
+    pieces_.erase(at);  // the planner's use becomes the pick's
+  } else {
+    extent->uses.fetch_add(1, std::memory_order_relaxed);
+  }
+  return extent;
+}
+
+bool Planner::plan(Step& step) {
+  if (step_ == steps_) {
+    begin(epoch_ + 1, 0);
+    if (steps_ == 0) return false;
+  }
+  step.epoch = epoch_;
+  step.number = step_;
+  step.last_of_epoch = step_ + 1 == steps_;
+  step.consumed_before = consumed_ + step_ * spec_.order.global_batch;
+  step.consumed_after = std::min(consumed_ + (step_ + 1) * spec_.order.global_batch, order_->spec().samples);
+  order_->batch(epoch_, consumed_, step_, spec_.rank, step.picks);
+  ++step_;
+
+  const size_t fields = spec_.fields.size(), count = step.picks.size();
+  step.tasks.resize(count);
+  step.extents.clear();
+  step.value_at.resize(count * fields);
+  step.value_bytes.resize(count * fields);
+  step.area_bytes = 0;
+  step.ready = nullptr;
+  step.remaining = count;
+  step.bad.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const Pick& pick = step.picks[i];
+    Task& task = step.tasks[i];
+    task = {.step = &step,
+            .sample = spec_.first + index_of(pick.sample),
+            .position = pick.position,
+            .place = static_cast<uint32_t>(i)};
+    if (merges() && !spec_.selected) {
+      task.extent = piece_for(pick, step);
+    } else if (Stretch stretch; stretch_of(task.sample, task.sample, stretch)) {
+      task.extent = extent_for(stretch);
+      if (task.extent) step.extents.push_back(task.extent);
+    }
+    for (size_t field = 0; field < fields; ++field) {
+      const FieldLocation location = spec_.dataset->locate(task.sample, spec_.fields[field]);
+      step.value_at[i * fields + field] = step.area_bytes;
+      step.value_bytes[i * fields + field] = location.present ? location.length : UINT64_MAX;
+      if (location.present) step.area_bytes += (location.length + 7) / 8 * 8;
+    }
+  }
+  // Neighbours on disk are asked for one after the other.
+  std::sort(step.extents.begin(), step.extents.end(), [](const Extent* a, const Extent* b) {
+    return a->read.file != b->read.file ? a->read.file < b->read.file : a->read.offset < b->read.offset;
+  });
+  return true;
+}
+
+}  // namespace packtrain

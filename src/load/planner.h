@@ -1,0 +1,65 @@
+// Planner: what the next steps need and which reads bring it.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "load/step.h"
+
+namespace packtrain {
+
+// Extents that wait to be used again, with their buffers. Thread-safe.
+class ExtentPool {
+ public:
+  Extent* take();
+  void release(Extent* extent);  // one use less; the last one brings it back
+  uint64_t held() const;         // bytes in buffers, idle or not
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Extent>> all_ GUARDED_BY(mutex_);
+  std::vector<Extent*> idle_ GUARDED_BY(mutex_);
+};
+
+// Walks through the order, epoch after epoch. One thread at a time.
+class Planner {
+ public:
+  Planner(const LoadSpec& spec, std::shared_ptr<const Order> order, ExtentPool& extents)
+      : spec_(spec), order_(std::move(order)), extents_(extents) {}
+  ~Planner() { let_go_of_pieces(); }
+
+  void begin(uint64_t epoch, uint64_t consumed);
+  // Fills the next step; false if an epoch has no steps at all.
+  bool plan(Step& step);
+  // Whether reads go straight into batches: then a step's extents can be read only once it is open.
+  bool direct() const { return !spec_.image && spec_.fields.size() == 1 && !merges(); }
+  uint64_t index_of(uint64_t ordered) const { return spec_.selected ? spec_.indices[ordered] : ordered; }
+  uint64_t epoch() const { return epoch_; }
+
+ private:
+  struct Stretch {
+    uint32_t shard = 0;
+    uint64_t begin = 0, end = 0;
+  };
+  bool merges() const { return spec_.order.kind == OrderKind::streams; }
+  // The one stretch of a shard that holds all wanted fields of these samples; false if there is none.
+  bool stretch_of(uint64_t first, uint64_t last, Stretch& out) const;
+  Extent* extent_for(const Stretch& stretch);
+  Extent* piece_for(const Pick& pick, Step& step);
+  void let_go_of_pieces();
+
+  struct Piece {
+    Extent* extent = nullptr;
+    uint32_t left = 0;  // samples of it that may still come
+  };
+
+  const LoadSpec& spec_;
+  const std::shared_ptr<const Order> order_;
+  ExtentPool& extents_;
+  uint64_t epoch_ = 0, consumed_ = 0, step_ = 0, steps_ = 0;
+  std::unordered_map<uint64_t, Piece> pieces_;  // by their first sample
+};
+
+}  // namespace packtrain

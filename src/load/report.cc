@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include "base/words.h"
+#include "packtrain/load.h"
+
+namespace packtrain {
+namespace {
+
+constexpr double kReady = 0.05;  // next() that waits for less than this part of the time is not the limit
+
+}  // namespace
+
+std::string_view LoadReport::limit() const {
+  if (batches < 2 || seconds <= 0) return "unknown";
+  if (seconds_waited < kReady * seconds) return "training";
+  return read_wait > decode ? "storage" : "decode";
+}
+
+std::string LoadReport::text() const {
+  if (batches == 0) return "no batch was delivered yet\n";
+  const double all = read_wait + decode + blocked;
+  const auto percent = [&](double part) { return all > 0 ? 100 * part / all : 0; };
+  std::string text = fmt::format(
+      "{} samples in {} batches, {:.1f} s: {:.0f} samples/s, {}/s from storage\n", count_in_words(samples),
+      count_in_words(batches), seconds, static_cast<double>(samples) / std::max(seconds, 1e-9),
+      bytes_in_words(static_cast<uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-9))));
+  text += fmt::format(
+      "next() waited {:.1f} s of it; {}: {:.0f} % decoding, {:.0f} % waiting for bytes, {:.0f} % "
+      "waiting for room; {} held\n",
+      seconds_waited, counted(threads, "thread"), percent(decode), percent(read_wait), percent(blocked),
+      bytes_in_words(memory));
+  const std::string_view what = limit();
+  if (what == "training") {
+    text += "limit: training. Batches are ready when they are asked for; loading does not slow it down.\n";
+  } else if (what == "storage") {
+    text +=
+        "limit: storage. Bytes come slower than they are decoded: stage the dataset to a nearer place, or "
+        "use order=\"streams\".\n";
+  } else if (what == "decode") {
+    text +=
+        "limit: decode. All threads are busy decoding: give the job more cores, or pack smaller images.\n";
+  }
+  if (errors > 0)
+    text += fmt::format("{} could not be loaded; the first is {}: {}\n", counted(errors, "sample"),
+                        bad.front().key, bad.front().what);
+  if (warnings > 0) text += fmt::format("{} had harmless oddities\n", counted(warnings, "image"));
+  return text;
+}
+
+}  // namespace packtrain

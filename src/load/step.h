@@ -1,0 +1,69 @@
+// What the loader's threads hand each other: a step of the order, the places of its batch, and the reads that
+// bring their bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "load/batch_pool.h"
+#include "packtrain/load.h"
+
+namespace packtrain {
+
+struct Step;
+struct Extent;
+
+// One place of a batch to fill. Written by the planner, then by the one thread that fills it.
+struct Task {
+  Step* step = nullptr;
+  Extent* extent = nullptr;  // null: no single read brings it
+  Task* next = nullptr;      // in the list it waits in: of its extent, then of its step
+  uint64_t sample = 0;       // of the dataset
+  uint64_t position = 0;     // in the epoch's order
+  uint32_t place = 0;
+};
+
+// One read, and the places whose bytes it brings. The loader's mutex guards `waiting` and `arrived`.
+struct Extent {
+  Read read;
+  uint64_t length = 0;
+  Buffer buffer;            // unless it is read straight into a batch
+  Task* waiting = nullptr;  // tasks that need it
+  bool arrived = false;
+  bool direct = false;  // read into the batch of its only task
+  std::atomic<uint32_t> uses =
+      0;  // tasks that still need its bytes, and one for a planner that may find more
+
+  Bytes bytes() const { return read.into; }
+};
+
+struct BadPlace {
+  uint32_t place = 0;
+  uint64_t sample = 0;
+  Status status;
+  bool replaced = false;
+};
+
+// One step of one epoch on its way. The loader's mutex guards `ready`, `remaining` and `bad`.
+struct Step {
+  uint64_t epoch = 0, number = 0, consumed_before = 0, consumed_after = 0;
+  bool last_of_epoch = false;
+  std::vector<Pick> picks;
+  std::vector<Task> tasks;
+  std::vector<Extent*> extents;    // first needed by this step
+  std::vector<uint64_t> value_at;  // per place and field: where in the batch's value area
+  std::vector<uint64_t> value_bytes;
+  uint64_t area_bytes = 0;
+  BatchPtr batch;  // set when the step is opened
+  Task* ready = nullptr;
+  size_t remaining = 0;
+  std::vector<BadPlace> bad;
+
+  PooledBatch& filling() { return static_cast<PooledBatch&>(*batch); }
+  bool open() const { return batch != nullptr; }
+  bool done() const { return open() && remaining == 0; }
+};
+
+}  // namespace packtrain
