@@ -27,11 +27,14 @@ struct Path {
 // One function per binding file; module.cc calls them.
 void bind_codec(nb::module_& module);
 void bind_format(nb::module_& module);
+void bind_image_spec(nb::module_& module);
 void bind_index(nb::module_& module);
+void bind_load(nb::module_& module);
 void bind_pack(nb::module_& module);
 void bind_place(nb::module_& module);
 void bind_progress(nb::module_& module);
 void bind_storage(nb::module_& module);
+void bind_transform(nb::module_& module);
 
 // Names are bytes to a filesystem and text to Python: bytes that are no UTF-8 travel as surrogates, the way
 // os.fsdecode and os.fsencode do it.

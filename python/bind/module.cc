@@ -15,4 +15,7 @@ NB_MODULE(_core, module) {
   bind_index(module);
   bind_format(module);
   bind_pack(module);
+  bind_image_spec(module);
+  bind_transform(module);
+  bind_load(module);
 }

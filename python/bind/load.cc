@@ -1,0 +1,262 @@
+// include/packtrain/load.h: the loader, its batches and its report.
+#include "packtrain/load.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include "bind.h"
+#include "samples.h"
+
+namespace packtrain::bind {
+
+namespace {
+
+using Indices = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// A batch and what its bytes mean. Arrays on it keep it alive.
+struct HeldBatch {
+  BatchPtr batch;
+  std::optional<ImageSpec> image;
+};
+
+// One field of every sample of a batch, as bytes that are made when asked for.
+struct HeldField {
+  nb::object owner;  // the batch, as Python knows it
+  const HeldBatch* held;
+  size_t field;
+};
+
+OnError on_error_of(const std::string& name) {
+  if (name == "raise") return OnError::raise;
+  if (name == "skip") return OnError::skip;
+  if (name == "replace") return OnError::replace;
+  raise(Status(Code::invalid, "on_error is raise, skip or replace, not '" + name + "'"));
+}
+
+LastBatch last_of(const std::string& name) {
+  if (name == "drop") return LastBatch::drop;
+  if (name == "pad") return LastBatch::pad;
+  if (name == "keep") return LastBatch::keep;
+  raise(Status(Code::invalid, "last is drop, pad or keep, not '" + name + "'"));
+}
+
+nb::dlpack::dtype dtype_of(PixelType type) {
+  using Code = nb::dlpack::dtype_code;
+  switch (type) {
+    case PixelType::uint8:
+      return {static_cast<uint8_t>(Code::UInt), 8, 1};
+    case PixelType::float16:
+      return {static_cast<uint8_t>(Code::Float), 16, 1};
+    case PixelType::bfloat16:
+      return {static_cast<uint8_t>(Code::UInt), 16, 1};  // NumPy has no such type; torch views it
+    case PixelType::float32:
+      break;
+  }
+  return {static_cast<uint8_t>(Code::Float), 32, 1};
+}
+
+nb::object image_of(nb::handle self) {
+  const auto& held = nb::cast<const HeldBatch&>(self);
+  if (!held.image) return nb::none();
+  const ImageSpec& spec = *held.image;
+  const size_t n = held.batch->size();
+  const bool planes_first = spec.layout == PixelLayout::chw;
+  const size_t shape[4] = {n, planes_first ? 3 : spec.height, planes_first ? spec.height : spec.width,
+                           planes_first ? spec.width : 3};
+  return nb::cast(nb::ndarray<nb::numpy>(held.batch->images().data(), 4, shape, self, nullptr,
+                                         dtype_of(spec.type), nb::device::cpu::value, 0),
+                  nb::rv_policy::reference);
+}
+
+template <class T>
+nb::object numbers(nb::handle self, std::span<T> values) {
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {values.size()}, self),
+                  nb::rv_policy::reference);
+}
+
+nb::object value_of(const HeldField& self, int64_t place) {
+  const Batch& batch = *self.held->batch;
+  const auto count = static_cast<int64_t>(batch.size());
+  if (place < 0) place += count;
+  if (place < 0 || place >= count) throw nb::index_error("there are fewer samples in the batch");
+  const auto at = static_cast<size_t>(place);
+  if (!batch.has(self.field, at)) return nb::none();
+  const Bytes bytes = batch.value(self.field, at);
+  return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(
+                      reinterpret_cast<const uint8_t*>(bytes.data()), {bytes.size()}, self.owner),
+                  nb::rv_policy::reference);
+}
+
+nb::object bytes_of(const HeldField& self) {
+  const Batch& batch = *self.held->batch;
+  nb::list all;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!batch.has(self.field, i)) {
+      all.append(nb::none());
+      continue;
+    }
+    const Bytes bytes = batch.value(self.field, i);
+    all.append(nb::bytes(bytes.data(), bytes.size()));
+  }
+  return all;
+}
+
+std::unique_ptr<Loader> make_loader(const Samples& samples, uint64_t global_batch_size, uint64_t seed,
+                                    const std::string& order, const ImageSpec* image,
+                                    const std::optional<std::string>& image_field,
+                                    const std::vector<std::string>& fields, std::optional<Indices> indices,
+                                    uint32_t rank, uint32_t world_size, const std::string& last,
+                                    const std::string& on_error, std::optional<uint64_t> max_errors,
+                                    uint32_t threads, uint32_t prefetch, uint64_t memory, bool check_bytes,
+                                    const std::vector<double>& weights, uint32_t chains) {
+  LoadSpec spec;
+  spec.dataset = samples.owner();
+  spec.first = samples.first();
+  spec.samples = samples.size();
+  spec.split = samples.split().value_or("");
+  if (indices) {
+    spec.selected = true;
+    spec.indices.assign(indices->data(), indices->data() + indices->size());
+  }
+  if (image) {
+    spec.image = *image;
+    spec.image_field = samples.field_id(to_text(image_field.value_or("")));
+  }
+  for (const std::string& field : fields) spec.fields.push_back(samples.field_id(to_text(field)));
+  spec.order.kind = value_or_raise(order_kind_of(order));
+  spec.order.seed = seed;
+  spec.order.global_batch = global_batch_size;
+  spec.order.world = world_size;
+  spec.order.last = last_of(last);
+  spec.order.weights = weights;
+  spec.order.chains = chains;
+  spec.rank = rank;
+  spec.threads = threads;
+  spec.prefetch = prefetch;
+  spec.memory = memory;
+  spec.on_error = on_error_of(on_error);
+  if (max_errors) spec.max_errors = *max_errors;
+  spec.check = check_bytes;
+  nb::gil_scoped_release free;
+  auto loader = Loader::make(std::move(spec));
+  nb::gil_scoped_acquire held;
+  return value_or_raise(std::move(loader));
+}
+
+// Waits without the GIL; a signal ends the wait.
+std::unique_ptr<HeldBatch> next_batch(Loader& loader) {
+  bool interrupted = false;
+  const std::function<bool()> go_on = [&interrupted] {
+    nb::gil_scoped_acquire held;
+    interrupted = PyErr_CheckSignals() != 0;
+    return !interrupted;
+  };
+  std::optional<Result<BatchPtr>> result;
+  {
+    nb::gil_scoped_release free;
+    result.emplace(loader.next(go_on));
+  }
+  if (interrupted) throw nb::python_error();
+  BatchPtr batch = value_or_raise(std::move(*result));
+  if (!batch) return nullptr;
+  return std::make_unique<HeldBatch>(HeldBatch{std::move(batch), loader.spec().image});
+}
+
+void bind_report(nb::module_& module) {
+  nb::class_<BadLoad>(module, "BadLoad", "A sample that could not be loaded.")
+      .def_ro("index", &BadLoad::index, "Its position in the split.")
+      .def_prop_ro("key", [](const BadLoad& self) { return to_text(self.key); })
+      .def_prop_ro("what", [](const BadLoad& self) { return to_text(self.what); });
+  nb::class_<LoadReport>(module, "LoadReport", "Where the time of a run went. Prints as text.")
+      .def_ro("samples", &LoadReport::samples)
+      .def_ro("batches", &LoadReport::batches)
+      .def_ro("bytes", &LoadReport::bytes, "Read from storage.")
+      .def_ro("seconds", &LoadReport::seconds, "From the first batch asked for to the last one given.")
+      .def_ro("seconds_waited", &LoadReport::seconds_waited, "That next() waited for a batch.")
+      .def_ro("read_wait", &LoadReport::read_wait, "Thread seconds without bytes to decode.")
+      .def_ro("decode", &LoadReport::decode, "Thread seconds of decoding.")
+      .def_ro("blocked", &LoadReport::blocked, "Thread seconds with all batches ahead made.")
+      .def_ro("threads", &LoadReport::threads)
+      .def_ro("prefetch", &LoadReport::prefetch)
+      .def_ro("memory", &LoadReport::memory, "Bytes held for batches and for reading ahead.")
+      .def_ro("warnings", &LoadReport::warnings)
+      .def_ro("errors", &LoadReport::errors)
+      .def_ro("bad", &LoadReport::bad, "The bad samples, up to a hundred.")
+      .def_prop_ro(
+          "limit", [](const LoadReport& self) { return to_text(self.limit()); },
+          "The verdict in one word: storage, decode, training or unknown.")
+      .def("__str__", [](const LoadReport& self) { return to_text(self.text()); });
+}
+
+}  // namespace
+
+void bind_load(nb::module_& module) {
+  bind_report(module);
+  nb::class_<HeldField>(
+      module, "BatchField",
+      "One field of every sample of a batch: a sequence of arrays of bytes, without a copy.")
+      .def("__len__", [](const HeldField& self) { return self.held->batch->size(); })
+      .def("__getitem__", &value_of, nb::arg("place"), nb::sig("def __getitem__(self, place: int) -> object"))
+      .def("tolist", &bytes_of, nb::sig("def tolist(self) -> list[bytes | None]"),
+           "The same as a list of bytes, copied; None where a sample has no such field.");
+  nb::class_<HeldBatch>(module, "Batch", "One batch. Its arrays are views that keep its memory alive.")
+      .def("__len__", [](const HeldBatch& self) { return self.batch->size(); })
+      .def_prop_ro("epoch", [](const HeldBatch& self) { return self.batch->epoch(); })
+      .def_prop_ro("step", [](const HeldBatch& self) { return self.batch->step(); })
+      .def_prop_ro("image", [](nb::handle self) { return image_of(self); })
+      .def_prop_ro("label",
+                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->labels()); })
+      .def_prop_ro("index",
+                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->indices()); })
+      .def_prop_ro("padding",
+                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->padding()); })
+      .def_prop_ro(
+          "replaced",
+          [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->replaced()); })
+      .def(
+          "field",
+          [](nb::handle self, size_t field) {
+            return HeldField{nb::borrow(self), &nb::cast<const HeldBatch&>(self), field};
+          },
+          nb::arg("field"), "The field with this number, in the order in which fields were asked for.");
+  nb::class_<Loader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
+      .def(nb::new_(&make_loader), nb::arg("dataset"), nb::kw_only(), nb::arg("global_batch_size"),
+           nb::arg("seed") = 0, nb::arg("order") = "global", nb::arg("image").none() = nb::none(),
+           nb::arg("image_field") = nb::none(), nb::arg("fields") = std::vector<std::string>(),
+           nb::arg("indices") = nb::none(), nb::arg("rank") = 0, nb::arg("world_size") = 1,
+           nb::arg("last") = "drop", nb::arg("on_error") = "raise", nb::arg("max_errors") = nb::none(),
+           nb::arg("threads") = 0, nb::arg("prefetch") = 0, nb::arg("memory") = 0, nb::arg("check") = true,
+           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0)
+      .def(
+          "start",
+          [](Loader& self, uint64_t epoch, uint64_t consumed) {
+            Status status;
+            {
+              nb::gil_scoped_release free;
+              status = self.start(epoch, consumed);
+            }
+            check(status);
+          },
+          nb::arg("epoch"), nb::arg("consumed") = 0)
+      .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
+           "The next batch, or None at the end of the epoch.")
+      .def_prop_ro("steps", &Loader::steps)
+      .def_prop_ro("consumed", &Loader::consumed)
+      .def_prop_ro("epoch", &Loader::epoch)
+      .def(
+          "state", [](const Loader& self) { return to_text(self.state().encode()); },
+          "Where it stands, as JSON of less than 1 KB.")
+      .def(
+          "resume",
+          [](const Loader& self, const std::string& json) {
+            const OrderState state = value_or_raise(OrderState::decode(json));
+            check(state.check(self.state()));
+            return nb::make_tuple(state.epoch, state.consumed);
+          },
+          nb::arg("state"), nb::sig("def resume(self, state: str) -> tuple[int, int]"),
+          "Epoch and consumed samples of a state, if it belongs to this dataset, split and order.")
+      .def("report", &Loader::report);
+}
+
+}  // namespace packtrain::bind

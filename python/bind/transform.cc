@@ -1,0 +1,71 @@
+// include/packtrain/transform.h: one image at a time, by the code that a loader runs.
+#include "packtrain/transform.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <array>
+
+#include "bind.h"
+
+namespace packtrain::bind {
+
+namespace {
+
+using Box = std::tuple<double, double, double, double, bool>;
+
+std::array<size_t, 3> shape_of(const ImageSpec& spec) {
+  if (spec.layout == PixelLayout::chw) return {3, spec.height, spec.width};
+  return {spec.height, spec.width, 3};
+}
+
+nb::dlpack::dtype dtype_of(PixelType type) {
+  switch (type) {
+    case PixelType::uint8:
+      return nb::dtype<uint8_t>();
+    case PixelType::float16:
+      return {uint8_t(nb::dlpack::dtype_code::Float), 16, 1};
+    case PixelType::bfloat16:
+      return nb::dtype<uint16_t>();  // NumPy has no such type: its bits
+    case PixelType::float32:
+      break;
+  }
+  return nb::dtype<float>();
+}
+
+nb::ndarray<nb::numpy> transform_image(const nb::bytes& data, const ImageSpec& spec, uint64_t key,
+                                       uint64_t memory) {
+  const auto reader = value_or_raise(ImageReader::make(spec, memory));
+  auto* pixels = new std::byte[spec.bytes()];
+  const nb::capsule owner(pixels, [](void* array) noexcept { delete[] static_cast<std::byte*>(array); });
+  const Bytes encoded(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+  check([&] {
+    const nb::gil_scoped_release nogil;
+    return reader->read(encoded, key, MutableBytes(pixels, spec.bytes()));
+  }());
+  const auto shape = shape_of(spec);
+  return {pixels, shape.size(), shape.data(), owner, nullptr, dtype_of(spec.type)};
+}
+
+Box crop_box(const ImageSpec& spec, uint32_t width, uint32_t height, uint64_t key) {
+  if (width == 0 || height == 0) raise(Status(Code::invalid, "an image has at least one pixel"));
+  const CropBox box = draw_crop(spec, width, height, key);
+  return {box.left, box.top, box.width, box.height, box.mirrored};
+}
+
+}  // namespace
+
+void bind_transform(nb::module_& module) {
+  module.def(
+      "transform_image", transform_image, nb::arg("data"), nb::arg("spec"), nb::kw_only(), nb::arg("key") = 0,
+      nb::arg("memory") = 64 << 20,
+      "Decodes and transforms one image, the bytes of a JPEG, PNG or WebP file, as a loader does. `key` "
+      "settles "
+      "every\nrandom choice. `memory`: the most bytes of its pixels that may be held while it is decoded. "
+      "bfloat16 comes as its\nbits, in uint16.");
+  module.def("crop_box", crop_box, nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::kw_only(),
+             nb::arg("key") = 0,
+             "(left, top, width, height, mirrored): what part of an image of this size becomes the result.");
+}
+
+}  // namespace packtrain::bind
