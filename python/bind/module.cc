@@ -17,5 +17,6 @@ NB_MODULE(_core, module) {
   bind_pack(module);
   bind_image_spec(module);
   bind_transform(module);
+  bind_transform(module);
   bind_load(module);
 }
