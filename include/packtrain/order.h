@@ -96,7 +96,27 @@ class Order {
   virtual uint64_t replacement(uint64_t epoch, uint64_t position, uint64_t attempt) const = 0;
 };
 
-// Where a run stands; all that is needed to go on, on any number of ranks. Plain JSON of less than 1 KB.
+// Several datasets in given fractions. Each is gone through in its own shuffles, one behind the other: its
+// own epochs, which go on where the mixture's epoch ends.
+struct MixPart {
+  uint64_t samples = 0;
+  double fraction = 0;  // relative to the sum over all parts
+};
+struct MixSpec {
+  std::vector<MixPart> parts;
+  uint64_t epoch_length = 0;           // samples; 0: as many as all parts hold together
+  OrderKind kind = OrderKind::global;  // source: each part as it lies
+  uint64_t seed = 0;
+  uint64_t global_batch = 1;
+  uint32_t world = 1;
+  LastBatch last = LastBatch::drop;
+};
+// An order whose picks name their part. spec().samples is the epoch's length; the part of a position is the
+// same for each of its replacements.
+Result<std::shared_ptr<const Order>> make_mix(MixSpec spec);
+
+// Where a run stands; all that is needed to go on, on any number of ranks (with streams: that divides
+// `chains`). Positions below `consumed` are done in every kind of order. Plain JSON of less than 1 KB.
 struct OrderState {
   uint32_t version = 1;
   std::string dataset, split;
@@ -109,8 +129,11 @@ struct OrderState {
   std::string selection;  // hash of indices, predicate, weights and mixture; empty: all samples
 
   std::string encode() const;
+  // Refuses another version, a member that is missing, unknown or of another type, and a chain, window or
+  // batch of nothing.
   static Result<OrderState> decode(std::string_view json);
-  // Why a run described by `now` may not go on from here, or ok. Seed, batch and world size may differ.
+  // Why a run described by `now` may not go on from here, or ok. Batch and world size may differ; seed,
+  // chains, window and piece may, too, since those of the state hold.
   Status check(const OrderState& now) const;
 };
 

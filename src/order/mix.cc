@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "order/batching.h"
+#include "order/interleave.h"
+#include "order/keys.h"
+#include "order/last_two.h"
+#include "order/sliced_order.h"
+#include "packtrain/order.h"
+
+namespace packtrain {
+namespace {
+
+class MixOrder final : public SlicedOrder {
+ public:
+  MixOrder(OrderSpec spec, std::vector<MixPart> parts, Interleave interleave)
+      : SlicedOrder(std::move(spec)),
+        parts_(std::move(parts)),
+        interleave_(std::move(interleave)),
+        shuffles_(new LastTwo<Permutation>[parts_.size()]) {}
+
+  uint64_t replacement(uint64_t epoch, uint64_t position, uint64_t attempt) const final {
+    const uint32_t part = interleave_.at(place_in_run(epoch, position % spec().samples)).part;
+    return any_sample(parts_[part].samples, spec().seed, epoch, position, attempt);
+  }
+
+ private:
+  // What a part goes through at the moment.
+  struct Current {
+    uint64_t epoch = 0;
+    std::shared_ptr<const Permutation> shuffle;
+  };
+
+  uint64_t place_in_run(uint64_t epoch, uint64_t position) const { return epoch * spec().samples + position; }
+
+  void choose(uint64_t epoch, std::span<Pick> picks) const final {
+    std::vector<Current> current(parts_.size());
+    for (Pick& pick : picks) {
+      const Interleave::Place found = interleave_.at(place_in_run(epoch, place(pick)));
+      const uint64_t samples = parts_[found.part].samples;
+      const uint64_t part_epoch = found.number / samples, part_position = found.number % samples;
+      pick.part = found.part;
+      if (spec().kind == OrderKind::source) {
+        pick.sample = part_position;
+        continue;
+      }
+      Current& part = current[found.part];
+      if (!part.shuffle || part.epoch != part_epoch) part = {part_epoch, shuffle_of(found.part, part_epoch)};
+      pick.sample = part.shuffle->at(part_position);
+    }
+  }
+
+  // Two parts of the same size are not shuffled alike.
+  std::shared_ptr<const Permutation> shuffle_of(uint32_t part, uint64_t epoch) const {
+    return shuffles_[part].get(epoch, [&] {
+      const uint64_t seed = join_keys(purpose_key(KeyPurpose::part, spec().seed), part);
+      return Permutation(parts_[part].samples, epoch_key(KeyPurpose::shuffle, seed, epoch));
+    });
+  }
+
+  std::vector<MixPart> parts_;
+  Interleave interleave_;
+  std::unique_ptr<LastTwo<Permutation>[]> shuffles_;  // of each part, by its epoch
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Order>> make_mix(MixSpec mix) {
+  if (mix.parts.empty()) return Status(Code::invalid, "a mixture needs at least one dataset");
+  if (mix.kind == OrderKind::streams)
+    return Status(Code::invalid,
+                  "a mixture takes its samples from everywhere: it needs the order 'global' or "
+                  "'source', not 'streams'");
+  std::vector<double> fractions;
+  double sum = 0;
+  uint64_t samples = 0;
+  for (size_t i = 0; i < mix.parts.size(); ++i) {
+    const MixPart& part = mix.parts[i];
+    if (!std::isfinite(part.fraction) || part.fraction <= 0)
+      return Status(
+          Code::invalid,
+          fmt::format("the fraction of dataset {} of the mixture is {}; it must be a number above 0", i,
+                      part.fraction));
+    if (part.samples == 0)
+      return Status(Code::invalid, fmt::format("dataset {} of the mixture has no samples; leave it out", i));
+    fractions.push_back(part.fraction);
+    sum += part.fraction;
+    samples += part.samples;
+  }
+  if (!std::isfinite(sum))
+    return Status(Code::invalid, "the fractions of the mixture are too large to be added");
+
+  OrderSpec spec;
+  spec.kind = mix.kind;
+  spec.samples = mix.epoch_length > 0 ? mix.epoch_length : samples;
+  spec.seed = mix.seed;
+  spec.global_batch = mix.global_batch;
+  spec.world = mix.world;
+  spec.last = mix.last;
+  PACKTRAIN_TRY(check_batching(spec));
+  return std::shared_ptr<const Order>(
+      std::make_shared<MixOrder>(std::move(spec), std::move(mix.parts), Interleave(fractions)));
+}
+
+}  // namespace packtrain
