@@ -17,6 +17,5 @@ NB_MODULE(_core, module) {
   bind_pack(module);
   bind_image_spec(module);
   bind_transform(module);
-  bind_transform(module);
   bind_load(module);
 }
