@@ -40,7 +40,7 @@ struct LoadSpec {
   uint32_t prefetch = 0;  // batches made ahead; 0: chosen
   uint64_t memory = 0;    // most bytes for batches and read-ahead; 0: half of what is available
   OnError on_error = OnError::raise;
-  uint64_t max_errors = UINT64_MAX;  // more bad samples than this are a failure, whatever on_error says
+  uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks
 };
 
@@ -95,10 +95,13 @@ class Loader {
   // Begins epoch `epoch` with `consumed` of its samples done; what is under way for another place is dropped.
   // The epoch after it is prefetched by itself: starting that one costs nothing.
   virtual Status start(uint64_t epoch, uint64_t consumed = 0) = 0;
+  // Ends the epoch where it is: threads and read-ahead are given back; start() begins anew.
+  virtual void stop() = 0;
   // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
   // the wait with Code::stopped. After fork() an error in the child.
   virtual Result<BatchPtr> next(const std::function<bool()>& go_on = {}) = 0;
-  virtual uint64_t steps() const = 0;     // of the epoch that was started, on this rank
+  virtual uint64_t steps() const = 0;  // of the epoch that was started, on this rank
+  virtual uint64_t steps_of_whole_epoch() const = 0;
   virtual uint64_t consumed() const = 0;  // samples of the epoch that were delivered, over all ranks
   virtual uint64_t epoch() const = 0;
   virtual OrderState state() const = 0;

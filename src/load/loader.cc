@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kLeastAhead = 32 << 20;  // bytes of batches that are worth making ahead
 constexpr uint32_t kMostAhead = 16;         // batches
 constexpr uint32_t kStepsReadAhead = 4;     // steps whose bytes are asked for before they can be decoded
-constexpr uint64_t kReadAheadBytes = 64 << 20;
+// Encoded bytes that are on their way or wait to be decoded. A far filesystem answers late, and needs more.
+constexpr uint64_t kReadAheadNear = 16 << 20, kReadAheadFar = 128 << 20;
 constexpr size_t kMostNamed = 100;  // bad samples that the report names
 
 class DatasetLoader final : public Loader {
@@ -36,8 +37,10 @@ class DatasetLoader final : public Loader {
   }
 
   Status start(uint64_t epoch, uint64_t consumed) override;
+  void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
   uint64_t steps() const override { return steps_; }
+  uint64_t steps_of_whole_epoch() const override { return order_->steps(0, spec_.rank); }
   uint64_t consumed() const override { return consumed_; }
   uint64_t epoch() const override { return epoch_; }
   OrderState state() const override;
@@ -52,6 +55,7 @@ class DatasetLoader final : public Loader {
         "this loader belongs to the process that made it, and does not work after fork(): make a new "
         "one in the child");
   }
+  void end_engine();
   Status settle_bad(Step& step);
 
   const LoadSpec spec_;
@@ -61,6 +65,7 @@ class DatasetLoader final : public Loader {
   const pid_t owner_;
   std::unique_ptr<Engine> engine_;
   uint64_t epoch_ = 0, consumed_ = 0, start_consumed_ = 0, steps_ = 0, delivered_ = 0;
+  uint64_t errors_in_epoch_ = 0;
   bool ready_for_next_epoch_ = false;
 
   mutable Mutex mutex_;
@@ -85,17 +90,9 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
   delivered_ = 0;
   steps_ = order_->steps(consumed, spec_.rank);
   ready_for_next_epoch_ = true;
+  errors_in_epoch_ = 0;
   if (goes_on) return {};
-  if (engine_) {
-    Lock lock(mutex_);
-    const EngineCounts counts = engine_->counts();
-    earlier_.bytes_read += counts.bytes_read;
-    earlier_.read_wait += counts.read_wait;
-    earlier_.decode += counts.decode;
-    earlier_.blocked += counts.blocked;
-    earlier_.warnings += counts.warnings;
-  }
-  engine_ = nullptr;
+  end_engine();
   if (steps_ == 0) return {};
   auto engine = std::make_unique<Engine>(spec_, order_, pool_, limits_);
   PACKTRAIN_TRY(engine->begin(epoch, consumed));
@@ -104,11 +101,30 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
   return {};
 }
 
+void DatasetLoader::stop() {
+  if (!here().ok()) return;
+  end_engine();
+  steps_ = delivered_;
+}
+
+// Its counts stay; its threads are joined without the lock, which report() may want meanwhile.
+void DatasetLoader::end_engine() {
+  std::unique_ptr<Engine> ended;
+  Lock lock(mutex_);
+  if (!engine_) return;
+  const EngineCounts counts = engine_->counts();
+  earlier_.bytes_read += counts.bytes_read;
+  earlier_.read_wait += counts.read_wait;
+  earlier_.decode += counts.decode;
+  earlier_.blocked += counts.blocked;
+  earlier_.warnings += counts.warnings;
+  ended = std::move(engine_);
+}
+
 // Counts and names the bad samples of a step, and does with them what on_error says.
 Status DatasetLoader::settle_bad(Step& step) {
   std::sort(step.bad.begin(), step.bad.end(),
             [](const BadPlace& a, const BadPlace& b) { return a.place < b.place; });
-  uint64_t errors;
   {
     Lock lock(mutex_);
     for (const BadPlace& bad : step.bad) {
@@ -118,8 +134,8 @@ Status DatasetLoader::settle_bad(Step& step) {
       report_.bad.push_back(
           {bad.sample - spec_.first, key.ok() ? std::string(*key) : std::string(), bad.status.text()});
     }
-    errors = report_.errors;
   }
+  errors_in_epoch_ += step.bad.size();
   const BadPlace& first = step.bad.front();
   const auto name = [&] {
     const auto key = spec_.dataset->key(first.sample);
@@ -127,9 +143,10 @@ Status DatasetLoader::settle_bad(Step& step) {
            (key.ok() ? " (" + std::string(*key) + ")" : std::string());
   };
   if (spec_.on_error == OnError::raise) return first.status.at(name());
-  if (errors > spec_.max_errors) {
+  if (errors_in_epoch_ > spec_.max_errors) {
     return Status(first.status.code(), first.status.message() + "; that makes " +
-                                           counted(errors, "bad sample") + ", more than max_errors allows")
+                                           counted(errors_in_epoch_, "bad sample") +
+                                           " in this epoch, more than max_errors allows")
         .at(name());
   }
   dropped_.assign(step.filling().size(), false);
@@ -311,15 +328,17 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
           ? spec.prefetch
           : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / batch_bytes, 2, kMostAhead));
   limits.planned_steps = limits.open_steps + kStepsReadAhead;
-  limits.read_ahead = kReadAheadBytes;
+  const auto place = place_of(spec.dataset->folder());
+  limits.read_ahead = place.ok() && place->far() ? kReadAheadFar : kReadAheadNear;
   const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
   // One batch with the user, one being asked for, and those ahead.
-  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + kReadAheadBytes;
+  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + limits.read_ahead;
   if (needed > memory) {
     return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
                                      std::to_string(limits.open_steps + 2) + " batches of " +
-                                     bytes_in_words(batch_bytes) + " and " + bytes_in_words(kReadAheadBytes) +
-                                     " to read ahead), but only " + bytes_in_words(memory) +
+                                     bytes_in_words(batch_bytes) + " and " +
+                                     bytes_in_words(limits.read_ahead) + " to read ahead), but only " +
+                                     bytes_in_words(memory) +
                                      (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
                                      "; choose a smaller batch or prefetch, or raise the limit");
   }
