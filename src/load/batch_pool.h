@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -14,6 +15,14 @@ namespace packtrain {
 // Bytes on a 64-byte boundary that grow without being cleared. One thread at a time.
 class Buffer {
  public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : data_(std::move(other.data_)), capacity_(std::exchange(other.capacity_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    capacity_ = std::exchange(other.capacity_, 0);
+    return *this;
+  }
   MutableBytes take(size_t bytes);  // what was in it is lost if it has to grow
   size_t capacity() const { return capacity_; }
 

@@ -192,7 +192,7 @@ void Engine::read_all() {
     }
     batch.clear();
     for (Extent* extent : extents) {
-      if (!extent->direct) extent->read.into = extent->buffer.take(extent->length);
+      if (!extent->direct) extents_.give_buffer(*extent);
       bytes_read_.fetch_add(extent->length, std::memory_order_relaxed);
       batch.push_back(&extent->read);
     }

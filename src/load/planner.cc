@@ -14,7 +14,8 @@ Extent* ExtentPool::take() {
   Lock lock(mutex_);
   if (idle_.empty()) {
     all_.push_back(std::make_unique<Extent>());
-    idle_.reserve(all_.size());  // so that release() never allocates
+    idle_.reserve(all_.capacity());  // so that release() never allocates
+    buffers_.reserve(all_.capacity());
     return all_.back().get();
   }
   Extent* extent = idle_.back();
@@ -22,17 +23,31 @@ Extent* ExtentPool::take() {
   return extent;
 }
 
+void ExtentPool::give_buffer(Extent& extent) {
+  {
+    Lock lock(mutex_);
+    if (!buffers_.empty()) {
+      extent.buffer = std::move(buffers_.back());  // the one used last: the caches may still know it
+      buffers_.pop_back();
+    }
+  }
+  const uint64_t before = extent.buffer.capacity();
+  extent.read.into = extent.buffer.take(extent.length);
+  if (extent.buffer.capacity() == before) return;
+  Lock lock(mutex_);
+  held_ += extent.buffer.capacity() - before;
+}
+
 void ExtentPool::release(Extent* extent) {
   if (extent->uses.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lock lock(mutex_);
+  if (extent->buffer.capacity() != 0) buffers_.push_back(std::move(extent->buffer));
   idle_.push_back(extent);
 }
 
 uint64_t ExtentPool::held() const {
   Lock lock(mutex_);
-  uint64_t bytes = 0;
-  for (const auto& extent : all_) bytes += extent->buffer.capacity();
-  return bytes;
+  return held_;
 }
 
 void Planner::begin(uint64_t epoch, uint64_t consumed) {

@@ -10,17 +10,21 @@
 
 namespace packtrain {
 
-// Extents that wait to be used again, with their buffers. Thread-safe.
+// Extents and buffers that wait to be used again. An extent has a buffer only from its read to its last use,
+// so there are no more buffers than reads ahead. Thread-safe.
 class ExtentPool {
  public:
   Extent* take();
-  void release(Extent* extent);  // one use less; the last one brings it back
-  uint64_t held() const;         // bytes in buffers, idle or not
+  void give_buffer(Extent& extent);  // sets read.into, `length` bytes
+  void release(Extent* extent);      // one use less; the last one brings it back
+  uint64_t held() const;             // bytes in buffers, idle or not
 
  private:
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Extent>> all_ GUARDED_BY(mutex_);
   std::vector<Extent*> idle_ GUARDED_BY(mutex_);
+  std::vector<Buffer> buffers_ GUARDED_BY(mutex_);  // idle
+  uint64_t held_ GUARDED_BY(mutex_) = 0;
 };
 
 // Walks through the order, epoch after epoch. One thread at a time.
