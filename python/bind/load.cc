@@ -239,9 +239,12 @@ void bind_load(nb::module_& module) {
             check(status);
           },
           nb::arg("epoch"), nb::arg("consumed") = 0)
+      .def("stop", &Loader::stop, nb::call_guard<nb::gil_scoped_release>(),
+           "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")
-      .def_prop_ro("steps", &Loader::steps)
+      .def_prop_ro("steps", &Loader::steps, "Of the epoch that was started, on this rank.")
+      .def_prop_ro("steps_of_whole_epoch", &Loader::steps_of_whole_epoch)
       .def_prop_ro("consumed", &Loader::consumed)
       .def_prop_ro("epoch", &Loader::epoch)
       .def(
