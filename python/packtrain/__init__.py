@@ -2,7 +2,9 @@
 
 from ._core import (
     NO_LABEL,
+    BadLoad,
     BadSample,
+    BatchField,
     Damage,
     Dataset,
     ExtractReport,
@@ -35,12 +37,20 @@ from .errors import (
     StorageError,
     UnsupportedError,
 )
+from .images import IMAGENET_MEAN, IMAGENET_STD, CenterCrop, ImageTransform, RandomResizedCrop, Resize
+from .loader import Loader
+from .report import LoadReport
 
 __version__: str = version()
 
 __all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
     "NO_LABEL",
+    "BadLoad",
     "BadSample",
+    "BatchField",
+    "CenterCrop",
     "CorruptError",
     "Damage",
     "Dataset",
@@ -49,15 +59,20 @@ __all__ = [
     "ExtractReport",
     "Finding",
     "Grant",
+    "ImageTransform",
     "IndexReport",
     "Info",
     "InvalidError",
     "Keys",
+    "LoadReport",
+    "Loader",
     "NoRoomError",
     "NotFoundError",
     "PackReport",
     "Place",
     "Progress",
+    "RandomResizedCrop",
+    "Resize",
     "Shard",
     "StoppedError",
     "StorageError",

@@ -1,0 +1,271 @@
+"""Batches of one rank, epoch after epoch: the loading engine with comfort around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar, Union
+
+import numpy as np
+
+from . import _core
+from .choices import choose_batch_size, choose_indices, choose_order, choose_weights, open_dataset
+from .errors import InvalidError
+from .fields import Fields, chosen_fields, decoded, stacked
+from .images import ImageTransform, find_image_field
+from .ranks import find_ranks
+from .report import LoadReport, report_of
+from .samples import Sample, transformed
+
+Batch = dict[str, Any]
+Indices = Union[Sequence[int], "np.ndarray[Any, Any]", Callable[[_core.Dataset], Any]]
+Self = TypeVar("Self", bound="Loader")
+Amount = Union[int, Literal["auto"]]
+
+
+class Loader:
+    """The samples of a dataset as batches of numbers: shuffled, decoded and assembled by threads in C++.
+
+    Iterate once per epoch. A batch is a dict: "image" if `image` is given, "label" and "index", what `fields`
+    names, "padding" with last="pad" and "replaced" with on_error="replace". Arrays are views of the batch's
+    own memory, which lives as long as any of them. For one thread at a time; of no use after fork().
+    """
+
+    def __init__(
+        self,
+        dataset: str | os.PathLike[str] | _core.Dataset,
+        *,
+        batch_size: int | None = None,
+        global_batch_size: int | None = None,
+        split: str | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        order: Literal["auto", "global", "streams", "source"] = "auto",
+        image: ImageTransform | None = None,
+        image_field: str | None = None,
+        fields: Fields | None = None,
+        transform: Callable[[Sample], Sample] | None = None,
+        indices: Indices | None = None,
+        weights: Sequence[float] | Mapping[str, float] | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        last: Literal["drop", "pad", "keep"] = "drop",
+        on_error: Literal["raise", "skip", "replace"] = "raise",
+        max_errors: int | None = None,
+        threads: Amount = "auto",
+        prefetch: Amount = "auto",
+        memory: Amount = "auto",
+    ) -> None:
+        self.dataset = open_dataset(dataset, split)
+        self.rank, self.world_size, _ = find_ranks(rank, world_size)
+        self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
+        self.batch_size = self.global_batch_size // self.world_size
+        self.image = image
+        self.drop_last = last == "drop"
+        self._shuffle = shuffle
+        self._transform = transform
+        self._flags = [
+            *(["padding"] if last == "pad" else []),
+            *(["replaced"] if on_error == "replace" else []),
+        ]
+        own_names = [*(["image"] if image is not None else []), "label", "index", *self._flags]
+        wanted = [] if fields is None and image is not None else fields
+        self._fields = chosen_fields(self.dataset, wanted, own_names)
+        self._decodes = {name: decode for name, decode in self._fields.items() if decode is not None}
+
+        chosen = choose_indices(self.dataset, indices)
+        samples = len(self.dataset) if chosen is None else len(chosen)
+        class_weights = choose_weights(self.dataset, weights)
+        selects = chosen is not None or bool(class_weights)
+        self._order_is_free = shuffle and order == "auto"
+        self._arguments: dict[str, Any] = {
+            "global_batch_size": self.global_batch_size,
+            "seed": seed,
+            "order": choose_order(self.dataset, shuffle, order, selects),
+            "image": None if image is None else image.spec,
+            "image_field": find_image_field(self.dataset) if image and not image_field else image_field,
+            "fields": list(self._fields),
+            "indices": chosen,
+            "rank": self.rank,
+            "world_size": self.world_size,
+            "last": last,
+            "on_error": on_error,
+            "max_errors": max(10, samples // 100) if max_errors is None else max_errors,
+            "threads": 0 if threads == "auto" else threads,
+            "prefetch": 0 if prefetch == "auto" else prefetch,
+            "memory": 0 if memory == "auto" else memory,
+            "weights": class_weights,
+            "chains": 0,
+        }
+        self._use(_core.Loader(self.dataset, **self._arguments))
+        self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
+        self._inside = False  # an epoch, whose place the engine knows
+        self._first_epoch = 0  # of every iter() without shuffling
+        self._closed = False
+        self._generation = 0  # of iterators: only the newest may go on
+        self._python_seconds = 0.0
+        if samples and not len(self):
+            warnings.warn(
+                f"a batch of {self.global_batch_size} is larger than the set of {samples} samples, so there "
+                'is no batch at all: choose a smaller one, or last="pad" or "keep"',
+                stacklevel=2,
+            )
+
+    def _use(self, engine: _core.Loader) -> None:
+        self._engine = engine
+        # At the latest when the interpreter ends: its threads must not live longer.
+        self._stop = weakref.finalize(self, engine.stop)
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank."""
+        return self._engine.steps_of_whole_epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Begins the next epoch, or goes on where a loaded state was; without shuffling, begins anew."""
+        if self._closed:
+            raise InvalidError("the loader was closed; make a new one")
+        epoch, consumed = self._start
+        self._engine.start(epoch, consumed)
+        self._start = (epoch + 1 if self._shuffle else self._first_epoch, 0)
+        self._inside = True
+        self._generation += 1
+        return _Epoch(self, self._generation)
+
+    def _next(self) -> Batch | None:
+        batch = self._engine.next()
+        if batch is None:
+            self._inside = False
+            if not self._shuffle:  # what the engine has begun to read ahead is not what comes next
+                self._engine.stop()
+            return None
+        self._inside = True
+        return self._finished(batch)
+
+    def _finished(self, batch: _core.Batch) -> Batch:
+        columns: Batch = {} if self.image is None else {"image": batch.image}
+        columns["label"] = batch.label
+        columns["index"] = batch.index
+        for name in self._flags:
+            columns[name] = getattr(batch, name).view(np.bool_)
+        for place, name in enumerate(self._fields):
+            columns[name] = batch.field(place)
+        if not self._decodes and self._transform is None:
+            return self._arrays(columns)
+        began = time.perf_counter()
+        for name, decode in self._decodes.items():
+            columns[name] = decoded(name, columns[name], decode)
+        columns = self._arrays(columns)
+        if self._transform is not None:
+            columns = self._arrays(transformed(self._transform, columns, self._stacked))
+        self._python_seconds += time.perf_counter() - began
+        return columns
+
+    def _arrays(self, columns: Batch) -> Batch:
+        """The columns as the kind of array that this loader gives."""
+        return columns
+
+    def _stacked(self, values: list[Any]) -> Any:
+        return stacked(values)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is being gone through; between two, the next one. May be set for the next iter()."""
+        return self._engine.epoch if self._inside else self._start[0]
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._first_epoch = epoch
+        if self._inside or self._start[0] != epoch:  # otherwise a loaded state has set a place within it
+            self._start = (epoch, 0)
+        self._inside = False
+
+    @property
+    def order(self) -> str:
+        """How samples are ordered; what "auto" became."""
+        return str(self._arguments["order"])
+
+    def state_dict(self) -> dict[str, int | str]:
+        """Where the run stands: plain numbers and words, below 1 KB as JSON, the same on every rank."""
+        state: dict[str, int | str] = json.loads(self._engine.state())
+        if not self._inside:
+            state["epoch"], state["consumed"] = self._start
+        return state
+
+    def load_state_dict(self, state: Mapping[str, int | str]) -> None:
+        """The next iter() goes on where the state was. Batch and world size may be others than they were; the
+        seed, and an order that is "auto", are taken from the state. Another dataset or split is an error."""
+        text = json.dumps(dict(state))
+        taken = {name: state[name] for name in ("seed", "chains") if isinstance(state.get(name), int)}
+        if self._order_is_free and isinstance(state.get("order"), str):
+            taken["order"] = state["order"]
+        engine = self._engine
+        arguments = {**self._arguments, **taken}
+        if any(self._arguments[name] != value for name, value in taken.items()):
+            engine = _core.Loader(self.dataset, **arguments)
+        start = engine.resume(text)
+        self._generation += 1
+        self._stop()
+        self._use(engine)
+        self._arguments, self._start, self._inside = arguments, start, False
+
+    def report(self) -> LoadReport:
+        """The verdict on the run so far: `limit` in one word, figures as attributes, text when printed."""
+        return report_of(self._engine.report(), self._python_seconds)
+
+    def close(self) -> None:
+        """Ends all threads and gives back what was read ahead. Batches that were handed out stay valid."""
+        self._closed = True
+        self._generation += 1
+        self._engine.stop()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a loader cannot be pickled: it belongs to its process, and needs no workers; make one in each "
+            "process, or hand packtrain.torch.Dataset to a DataLoader"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__module__}.Loader({self.dataset.path!r}, split={self.dataset.split!r}, "
+            f"batch_size={self.batch_size}, rank={self.rank}, world_size={self.world_size}, "
+            f"order={self.order!r}, batches={len(self)})"
+        )
+
+
+class _Epoch:
+    """One way through an epoch. Dropped half-way, as by `break`, it ends the work that is under way."""
+
+    def __init__(self, loader: Loader, generation: int) -> None:
+        self._loader = loader
+        self._generation = generation
+        self._ended = False
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._ended:
+            raise StopIteration
+        if self._generation != self._loader._generation:
+            raise InvalidError(
+                "this iteration is over: the loader was iterated anew, closed, or given a state meanwhile"
+            )
+        batch = self._loader._next()
+        if batch is None:
+            self._ended = True
+            raise StopIteration
+        return batch
+
+    def __del__(self) -> None:
+        if not self._ended and self._generation == self._loader._generation:
+            self._loader._engine.stop()
