@@ -57,13 +57,16 @@ Box crop_box(const ImageSpec& spec, uint32_t width, uint32_t height, uint64_t ke
 }  // namespace
 
 void bind_transform(nb::module_& module) {
-  module.def("transform_image", transform_image, nb::arg("data"), nb::arg("spec"), nb::kw_only(),
-             nb::arg("key") = 0, nb::arg("memory") = 64 << 20,
-             "Decodes and transforms one image, the bytes of a JPEG, PNG or WebP file, as a loader does. "
-             "`key` settles\n"
-             "every random choice. `memory`: the most bytes of its pixels that may be held while it is "
-             "decoded. bfloat16\n"
-             "comes as its bits, in uint16.");
+  module.def(
+      "transform_image", transform_image, nb::arg("data"), nb::arg("spec"), nb::kw_only(), nb::arg("key") = 0,
+      nb::arg("memory") = 64 << 20,
+      nb::sig("def transform_image(data: bytes, spec: ImageSpec, *, key: int = 0, memory: int = 67108864) "
+              "-> numpy.typing.NDArray[typing.Any]"),
+      "Decodes and transforms one image, the bytes of a JPEG, PNG or WebP file, as a loader does. "
+      "`key` settles\n"
+      "every random choice. `memory`: the most bytes of its pixels that may be held while it is "
+      "decoded. bfloat16\n"
+      "comes as its bits, in uint16.");
   module.def("crop_box", crop_box, nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::kw_only(),
              nb::arg("key") = 0,
              "(left, top, width, height, mirrored): what part of an image of this size becomes the result.");
