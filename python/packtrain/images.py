@@ -29,25 +29,33 @@ class ImageTransform:
     decode large JPEGs at a half, a quarter or an eighth, which is faster and not exact.
     """
 
+    size: Size
+    flip: float
+    mean: Channels
+    std: Channels
+    dtype: PixelType
+    layout: Layout
+    exif_orientation: bool
+    dct_scaling: bool
     spec: _core.ImageSpec
+    """The same as the engine knows it."""
 
     def _set_spec(self, crop: str, **only_of_this_crop: Any) -> None:
         """Checks all of it at once."""
-        given: Any = self
-        if (given.mean is None) != (given.std is None):
+        if (self.mean is None) != (self.std is None):
             raise InvalidError("mean= and std= come together: give both or neither")
-        height, width = (given.size, given.size) if isinstance(given.size, int) else given.size
+        height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
         spec = _core.ImageSpec(
             crop=crop,
             width=width,
             height=height,
-            flip=given.flip,
-            mean=given.mean,
-            std=given.std,
-            dtype=given.dtype,
-            layout=given.layout,
-            exif=given.exif_orientation,
-            dct_scaling=given.dct_scaling,
+            flip=self.flip,
+            mean=self.mean,
+            std=self.std,
+            dtype=self.dtype,
+            layout=self.layout,
+            exif=self.exif_orientation,
+            dct_scaling=self.dct_scaling,
             **only_of_this_crop,
         )
         object.__setattr__(self, "spec", spec)  # the dataclasses are frozen

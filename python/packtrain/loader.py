@@ -160,15 +160,16 @@ class Loader:
             columns[name] = decoded(name, columns[name], decode)
         columns = self._arrays(columns)
         if self._transform is not None:
-            columns = self._arrays(transformed(self._transform, columns, self._stacked))
+            columns = transformed(self._transform, columns, self._stacked)
         self._python_seconds += time.perf_counter() - began
         return columns
 
     def _arrays(self, columns: Batch) -> Batch:
-        """The columns as the kind of array that this loader gives."""
+        """The engine's columns as the kind of array that this loader gives."""
         return columns
 
     def _stacked(self, values: list[Any]) -> Any:
+        """Values of all samples as one column of that kind, if they agree."""
         return stacked(values)
 
     @property
