@@ -86,9 +86,9 @@ CropPlan plan_crop(const ImageSpec& spec, uint32_t width, uint32_t height, uint6
 CropBox draw_crop(const ImageSpec& spec, uint32_t width, uint32_t height, uint64_t key) {
   const CropPlan plan = plan_crop(spec, width, height, key);
   const auto place = [](const AxisCrop& axis, double& start, double& extent) {
-    const double scale = double(axis.length) / axis.resized;
-    start = axis.from + axis.window * scale;
-    extent = axis.output * scale;
+    // Multiplied first: a box that is not cut after resizing keeps its whole numbers.
+    start = axis.from + double(axis.window) * axis.length / axis.resized;
+    extent = double(axis.output) * axis.length / axis.resized;
   };
   CropBox box;
   place(plan.x, box.left, box.width);

@@ -1,7 +1,8 @@
 // Resizes an image while it is decoded: source rows go in from the top, output rows come out as soon as they
-// can be made. Holds as many resized rows as one output row needs, never the image.
+// can be made. Holds as many rows as one output row needs, never the image.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,36 +18,46 @@ class RowSink {
   virtual void take_row(const uint8_t* rgb) = 0;
 };
 
+// Which axis is resized first. The 8-bit pixels in between make a difference of at most one grey level.
+enum class ResizeOrder : uint8_t { across_first, down_first };
+
 // Memory is kept from image to image. One thread at a time.
-class RowResizer final : public RowSink {
+class RowResizer {
  public:
   explicit RowResizer(const ResampleKernels& kernels = *resample_kernels().front()) : kernels_(kernels) {}
 
   // Rows to come: source rows y.begin() to y.end(), each from source column `row_begin` to x.end() at least.
-  // Both axes and `output` must outlive the last row.
-  void start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_begin, RowSink& output);
+  // Both axes and `output` must outlive the last row. Rows so long that holding them would take more than a
+  // few MiB are resized across first in any case.
+  void start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_begin, ResizeOrder order,
+             RowSink& output);
   // `count` rows that stay where they are during the call. Those beyond the last needed one are passed over.
   void take_rows(const uint8_t* const* rows, uint32_t count);
-  void take_row(const uint8_t* rgb) override { take_rows(&rgb, 1); }
   // Whether every output row has been given out.
   bool done() const { return next_output_ == y_->outputs(); }
 
  private:
-  uint8_t* resized_row(uint32_t row) { return &resized_[(row % capacity_) * row_bytes_]; }
+  uint8_t* held_row(uint32_t row) { return &held_[(row % capacity_) * held_bytes_]; }
   void resize_across(const uint8_t* const* rows, uint32_t count);
+  void hold(const uint8_t* const* rows, uint32_t count);
+  // Makes output row next_output_ from held rows, one axis done or none; false if rows are missing yet.
+  bool resize_down(uint8_t* to);
   void give_out();
+  void give_out_down_first();
 
   const ResampleKernels& kernels_;
   const ResizeAxis *x_ = nullptr, *y_ = nullptr;
   RowSink* output_ = nullptr;
+  ResizeOrder order_ = ResizeOrder::across_first;
   uint32_t row_begin_ = 0;
   AcrossTable table_;
-  size_t row_bytes_ = 0;
-  uint32_t capacity_ = 1;
+  size_t held_bytes_ = 0;  // of a row, with its slack
+  uint32_t capacity_ = 1;  // of the ring
   uint32_t next_source_ = 0, next_output_ = 0;
-  std::vector<uint8_t> resized_;      // a ring of rows, resized across
-  std::vector<uint8_t> output_row_;   // one row, resized both ways
-  std::vector<const uint8_t*> taps_;  // rows of one output
+  std::vector<uint8_t> held_;          // a ring of rows: resized across, or as they came
+  std::vector<uint8_t> half_resized_;  // down first: kRowsAtOnce rows that wait to be resized across
+  std::vector<uint8_t> output_rows_;   // kRowsAtOnce of them
+  std::vector<const uint8_t*> taps_;   // rows of one output
 };
 
 }  // namespace packtrain
