@@ -23,6 +23,8 @@ inline constexpr uint64_t kBlockBytes = uint64_t{4}
 // What a stored check is. The numbers live on disk: do not change.
 enum class CheckKind : uint8_t { none = 0, crc32 = 1, crc32c = 2 };
 std::string_view check_kind_name(CheckKind kind);
+// Whether the bytes have the recorded check; true where there is none.
+bool matches(CheckKind kind, uint32_t check, Bytes data);
 
 struct FieldSpec {
   std::string name;                   // "jpg", "cls", "seg.png"

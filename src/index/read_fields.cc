@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/hash.h"
 #include "index/rows.h"
 #include "packtrain/index.h"
 
@@ -11,18 +10,6 @@ namespace {
 constexpr uint32_t kReadsInFlight = 32;
 // Fewer reads than this are done one after the other: setting up a queue would cost more than it hides.
 constexpr size_t kFewestToQueue = 4;
-
-bool matches(const FieldLocation& location, Bytes data) {
-  switch (location.check_kind) {
-    case CheckKind::none:
-      return true;
-    case CheckKind::crc32:
-      return crc32(data) == location.check;
-    case CheckKind::crc32c:
-      return crc32c(data) == location.check;
-  }
-  return false;
-}
 
 // Fields that one read brings: wanted[first, last).
 struct Extent {
@@ -118,7 +105,8 @@ class FieldReader {
                     wanted.into.size());
       }
       // A second look the dataset's own way tells a passing failure from a lasting one, and names the place.
-      if (!extent.read.status.ok() || (check_ && !matches(locations_[i], wanted.into)))
+      if (!extent.read.status.ok() ||
+          (check_ && !matches(locations_[i].check_kind, locations_[i].check, wanted.into)))
         read_by_dataset(wanted);
     }
     extent.between = {};

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/hash.h"
 #include "base/words.h"
 
 namespace packtrain {
@@ -10,18 +9,6 @@ namespace {
 
 constexpr uint64_t kMostAttempts = 16;                 // to replace a bad sample
 constexpr uint64_t kImageMemory = uint64_t{64} << 20;  // for one image while it is decoded, a thread
-
-bool is_sound(const FieldLocation& location, Bytes data) {
-  switch (location.check_kind) {
-    case CheckKind::none:
-      return true;
-    case CheckKind::crc32:
-      return crc32(data) == location.check;
-    case CheckKind::crc32c:
-      return crc32c(data) == location.check;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -39,7 +26,7 @@ Result<Bytes> Filler::field(uint64_t sample, uint32_t field, const Extent* exten
   if (extent && extent->read.status.ok()) {
     const FieldLocation location = spec_.dataset->locate(sample, field);
     const Bytes bytes = extent->bytes().subspan(location.offset - extent->read.offset, location.length);
-    if (!spec_.check || is_sound(location, bytes)) return bytes;
+    if (!spec_.check || matches(location.check_kind, location.check, bytes)) return bytes;
   }
   // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
   PACKTRAIN_TRY(spec_.dataset->read(sample, field, own, spec_.check));

@@ -1,0 +1,223 @@
+#include "index/open_dataset.h"
+
+#include "base/hash.h"
+#include "base/words.h"
+#include "index/rows.h"
+
+namespace packtrain {
+namespace {
+
+struct StringMapping : Mapping {
+  explicit StringMapping(std::string bytes_of) : text(std::move(bytes_of)) {}
+  Bytes bytes() const override { return as_bytes(text); }
+  std::string text;
+};
+
+Result<std::string_view> piece(std::span<const uint64_t> ends, std::string_view bytes, uint64_t i) {
+  const uint64_t begin = i > 0 ? ends[i - 1] : 0, end = ends[i];
+  if (begin > end || end > bytes.size())
+    return Status(Code::corrupt, "names.npz is damaged; run packtrain verify");
+  return bytes.substr(begin, end - begin);
+}
+
+}  // namespace
+
+Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping> names) {
+  index_ = std::move(index);
+  {
+    Lock lock(names_mutex_);
+    names_mapping_ = std::move(names);
+  }
+  const Bytes bytes = index_->bytes();
+  PACKTRAIN_ASSIGN(hash, npz_directory_hash(bytes));
+  if (hash != manifest_.index_directory_hash) {
+    return Status(
+        Code::corrupt,
+        "this index does not belong to the manifest beside it: one of them was replaced or damaged");
+  }
+  PACKTRAIN_ASSIGN(columns, read_npz(bytes));
+  PACKTRAIN_ASSIGN(labels, column_values<int64_t>(columns, "label", samples()));
+  labels_ = labels;
+  PACKTRAIN_ASSIGN(checks, column_values<uint32_t>(columns, "block_check", first_block_.back()));
+  block_checks_ = checks;
+  if (auto widths = column_values<uint32_t>(columns, "width", samples()); widths.ok()) {
+    PACKTRAIN_ASSIGN(heights, column_values<uint32_t>(columns, "height", samples()));
+    widths_ = *widths;
+    heights_ = heights;
+  }
+  is_rows_ = manifest_.form == "rows";
+  return is_rows_ ? bind_rows(columns) : bind_general(columns);
+}
+
+Status OpenDataset::bind_rows(const std::vector<Column>& columns) {
+  PACKTRAIN_ASSIGN(offset, column_values<uint64_t>(columns, "offset", samples()));
+  PACKTRAIN_ASSIGN(length, column_values<uint32_t>(columns, "length", samples()));
+  PACKTRAIN_ASSIGN(shard, column_values<uint32_t>(columns, "shard", samples()));
+  rows_.offset = offset;
+  rows_.length = length;
+  rows_.shard = shard;
+  for (size_t i = 0; i < manifest_.fields.size(); ++i) {
+    Rows::Field field;
+    PACKTRAIN_ASSIGN(start, column_values<uint32_t>(columns, rows::field_column(i, "offset"), samples()));
+    PACKTRAIN_ASSIGN(bytes, column_values<uint32_t>(columns, rows::field_column(i, "length"), samples()));
+    field.offset = start;
+    field.length = bytes;
+    if (manifest_.fields[i].check != CheckKind::none) {
+      PACKTRAIN_ASSIGN(check, column_values<uint32_t>(columns, rows::field_column(i, "check"), samples()));
+      field.check = check;
+    }
+    rows_.fields.push_back(field);
+  }
+  return {};
+}
+
+Status OpenDataset::bind_general(const std::vector<Column>& columns) {
+  const auto count_of = [&](std::string_view name) {
+    for (const Column& column : columns) {
+      if (column.name == name) return column.count;
+    }
+    return uint64_t{0};
+  };
+  const uint64_t cells = count_of("cell.field"), slice_count = count_of("slice.block"),
+                 blocks = count_of("block.shard");
+  PACKTRAIN_ASSIGN(sample_cell, column_values<uint64_t>(columns, "sample.cell", samples() + 1));
+  PACKTRAIN_ASSIGN(cell_field, column_values<uint32_t>(columns, "cell.field", cells));
+  PACKTRAIN_ASSIGN(cell_slice, column_values<uint64_t>(columns, "cell.slice", cells + 1));
+  PACKTRAIN_ASSIGN(slice_block, column_values<uint64_t>(columns, "slice.block", slice_count));
+  PACKTRAIN_ASSIGN(slice_start, column_values<uint64_t>(columns, "slice.start", slice_count));
+  PACKTRAIN_ASSIGN(slice_length, column_values<uint64_t>(columns, "slice.length", slice_count));
+  PACKTRAIN_ASSIGN(block_shard, column_values<uint32_t>(columns, "block.shard", blocks));
+  PACKTRAIN_ASSIGN(block_pipeline, column_values<uint16_t>(columns, "block.pipeline", blocks));
+  PACKTRAIN_ASSIGN(block_flags, column_values<uint16_t>(columns, "block.flags", blocks));
+  PACKTRAIN_ASSIGN(block_offset, column_values<uint64_t>(columns, "block.offset", blocks));
+  PACKTRAIN_ASSIGN(block_stored, column_values<uint64_t>(columns, "block.stored", blocks));
+  PACKTRAIN_ASSIGN(block_raw, column_values<uint64_t>(columns, "block.raw", blocks));
+  PACKTRAIN_ASSIGN(block_check, column_values<uint32_t>(columns, "block.check", blocks));
+  general_ = {sample_cell, cell_slice,     slice_block, slice_start,  slice_length, cell_field, block_shard,
+              block_check, block_pipeline, block_flags, block_offset, block_stored, block_raw};
+  return {};
+}
+
+Result<const Names*> OpenDataset::names() const {
+  if (const Names* names = names_.load(std::memory_order_acquire)) return names;
+  Lock lock(names_mutex_);
+  if (names_owner_) return static_cast<const Names*>(names_owner_.get());
+  auto names = std::make_unique<Names>();
+  if (names_mapping_) {
+    names->mapping = std::move(names_mapping_);
+  } else {
+    PACKTRAIN_ASSIGN(mapping, storage_.map(folder_ + "/names.npz"));
+    names->mapping = std::move(mapping);
+  }
+  const auto load = [&]() -> Status {
+    PACKTRAIN_ASSIGN(columns, read_npz(names->mapping->bytes()));
+    const auto count_of = [&](std::string_view name) {
+      for (const Column& column : columns) {
+        if (column.name == name) return column.count;
+      }
+      return uint64_t{0};
+    };
+    const uint64_t cells = is_rows_ ? samples() * manifest_.fields.size() : general_.cell_field.size();
+    PACKTRAIN_ASSIGN(key_end, column_values<uint64_t>(columns, "key.end", samples()));
+    PACKTRAIN_ASSIGN(path_end, column_values<uint64_t>(columns, "path.end", cells));
+    PACKTRAIN_ASSIGN(hash, column_values<uint64_t>(columns, "lookup.hash", samples()));
+    PACKTRAIN_ASSIGN(hash_sample, column_values<uint64_t>(columns, "lookup.sample", samples()));
+    PACKTRAIN_ASSIGN(keys, column_values<char>(columns, "key.bytes", count_of("key.bytes")));
+    PACKTRAIN_ASSIGN(paths, column_values<char>(columns, "path.bytes", count_of("path.bytes")));
+    names->key_end = key_end;
+    names->path_end = path_end;
+    names->hash = hash;
+    names->hash_sample = hash_sample;
+    names->keys = {keys.data(), keys.size()};
+    names->paths = {paths.data(), paths.size()};
+    return {};
+  };
+  if (Status status = load(); !status.ok()) return status.at(folder_ + "/names.npz");
+  names_owner_ = std::move(names);
+  names_.store(names_owner_.get(), std::memory_order_release);
+  return static_cast<const Names*>(names_owner_.get());
+}
+
+Result<std::string_view> OpenDataset::key(uint64_t sample) const {
+  PACKTRAIN_ASSIGN(names, this->names());
+  return piece(names->key_end, names->keys, sample);
+}
+
+Result<std::string_view> OpenDataset::path(uint64_t sample, uint32_t field) const {
+  PACKTRAIN_ASSIGN(names, this->names());
+  const uint64_t cell = is_rows_ ? sample * manifest_.fields.size() + field : cell_of(sample, field);
+  if (cell >= names->path_end.size()) return std::string_view();
+  return piece(names->path_end, names->paths, cell);
+}
+
+Result<uint64_t> OpenDataset::find(std::string_view key) const {
+  PACKTRAIN_ASSIGN(names, this->names());
+  const uint64_t hash = xxh64(as_bytes(key));
+  auto at = std::lower_bound(names->hash.begin(), names->hash.end(), hash);
+  for (; at != names->hash.end() && *at == hash; ++at) {
+    const uint64_t sample = names->hash_sample[static_cast<size_t>(at - names->hash.begin())];
+    if (sample >= samples()) return Status(Code::corrupt, "names.npz is damaged; run packtrain verify");
+    PACKTRAIN_ASSIGN(found, piece(names->key_end, names->keys, sample));
+    if (found == key) return sample;
+  }
+  return Status(Code::not_found,
+                "there is no sample with the key '" + printable(key) + "'; packtrain ls lists them");
+}
+
+Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
+  if (shard >= files_.size())
+    return Status(Code::corrupt, "the index names a shard that does not exist; run packtrain verify");
+  if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
+  Lock lock(open_mutex_);
+  if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
+  PACKTRAIN_ASSIGN(file, storage_.open(shard_path(shard)));
+  const ShardSpec& spec = manifest_.shards[shard];
+  if (file->size() != spec.bytes) {
+    return Status(Code::corrupt, "has " + std::to_string(file->size()) + " bytes instead of " +
+                                     std::to_string(spec.bytes) + ": it was cut, changed or replaced")
+        .at(shard_path(shard));
+  }
+  if (spec.mtime_ns != 0 && file->info().mtime_ns != spec.mtime_ns) {
+    return Status(Code::corrupt, "was changed after it was indexed; run packtrain index again")
+        .at(shard_path(shard));
+  }
+  const File* opened = file.release();
+  files_[shard].store(opened, std::memory_order_release);
+  return opened;
+}
+
+Result<std::shared_ptr<Dataset>> Dataset::open(Storage& storage, std::string_view folder) {
+  std::string path(folder);
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  auto text = read_whole(storage, path + "/manifest.json");
+  if (!text.ok()) {
+    if (text.status().code() == Code::not_found) {
+      return Status(Code::not_found, "is not a packtrain dataset: it has no manifest.json").at(path);
+    }
+    return text.status();
+  }
+  auto manifest = Manifest::decode(*text);
+  if (!manifest.ok()) return manifest.status().at(path + "/manifest.json");
+  auto dataset = std::make_shared<OpenDataset>(storage, path, std::move(manifest).value());
+  const std::string index_path = path + "/index.npz";
+  PACKTRAIN_ASSIGN(index, storage.map(index_path));
+  for (const FileSpec& file : dataset->manifest().files) {
+    if (file.path == "index.npz" && file.bytes != index->bytes().size()) {
+      return Status(Code::corrupt, "has " + std::to_string(index->bytes().size()) + " bytes instead of " +
+                                       std::to_string(file.bytes) + ": it was cut or replaced")
+          .at(index_path);
+    }
+  }
+  if (Status status = dataset->bind(std::move(index), nullptr); !status.ok()) return status.at(index_path);
+  return std::shared_ptr<Dataset>(std::move(dataset));
+}
+
+Result<std::shared_ptr<Dataset>> Dataset::from_memory(Storage& storage, std::string_view folder,
+                                                      IndexBuilder::Finished finished) {
+  auto dataset = std::make_shared<OpenDataset>(storage, std::string(folder), std::move(finished.manifest));
+  PACKTRAIN_TRY(dataset->bind(std::make_unique<StringMapping>(std::move(finished.index_npz)),
+                              std::make_unique<StringMapping>(std::move(finished.names_npz))));
+  return std::shared_ptr<Dataset>(std::move(dataset));
+}
+
+}  // namespace packtrain

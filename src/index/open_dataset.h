@@ -1,0 +1,146 @@
+// An open dataset: columns over a mapped index, and the shards behind it. open_dataset.cc binds them,
+// locate.cc answers where a field lies, read_samples.cc brings its bytes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "index/npz.h"
+#include "packtrain/index.h"
+
+namespace packtrain {
+
+// The last few decoded blocks, for samples that share one. Thread-safe.
+class DecodedBlocks {
+ public:
+  using Decoded = std::shared_ptr<const std::vector<std::byte>>;
+  Decoded find(uint64_t block) {
+    Lock lock(mutex_);
+    for (auto it = recent_.begin(); it != recent_.end(); ++it) {
+      if (it->first != block) continue;
+      recent_.splice(recent_.begin(), recent_, it);
+      return recent_.front().second;
+    }
+    return nullptr;
+  }
+  void keep(uint64_t block, Decoded decoded) {
+    Lock lock(mutex_);
+    recent_.emplace_front(block, std::move(decoded));
+    if (recent_.size() > kKept) recent_.pop_back();
+  }
+
+ private:
+  static constexpr size_t kKept = 16;
+  Mutex mutex_;
+  std::list<std::pair<uint64_t, Decoded>> recent_ GUARDED_BY(mutex_);
+};
+
+struct Rows {
+  std::span<const uint64_t> offset;
+  std::span<const uint32_t> length, shard;
+  struct Field {
+    std::span<const uint32_t> offset, length, check;  // check: empty where there is none
+  };
+  std::vector<Field> fields;
+};
+
+struct General {
+  std::span<const uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
+  std::span<const uint32_t> cell_field, block_shard, block_check;
+  std::span<const uint16_t> block_pipeline, block_flags;
+  std::span<const uint64_t> block_offset, block_stored, block_raw;
+};
+
+struct Names {
+  std::unique_ptr<Mapping> mapping;
+  std::span<const uint64_t> key_end, path_end, hash, hash_sample;
+  std::string_view keys, paths;
+};
+
+class OpenDataset final : public Dataset {
+ public:
+  OpenDataset(Storage& storage, std::string folder, Manifest manifest)
+      : storage_(storage),
+        folder_(std::move(folder)),
+        manifest_(std::move(manifest)),
+        files_(manifest_.shards.size()) {
+    uint64_t first = 0;
+    for (const ShardSpec& shard : manifest_.shards) {
+      first_block_.push_back(first);
+      if (!shard.hash.empty()) first += (shard.bytes + kBlockBytes - 1) / kBlockBytes;
+    }
+    first_block_.push_back(first);
+  }
+  ~OpenDataset() override {
+    for (auto& file : files_) delete file.load();
+  }
+
+  Status bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping> names);
+
+  const Manifest& manifest() const override { return manifest_; }
+  const std::string& folder() const override { return folder_; }
+  Storage& storage() const override { return storage_; }
+  int64_t label(uint64_t sample) const override { return labels_[sample]; }
+  std::span<const int64_t> labels() const override { return labels_; }
+  FieldLocation locate(uint64_t sample, uint32_t field) const override;
+  Status slices(uint64_t sample, uint32_t field, std::vector<std::pair<Block, Slice>>& out) const override;
+  uint32_t shard_of(uint64_t sample) const override;
+  std::span<const uint32_t> block_checks(uint32_t shard) const override {
+    return block_checks_.subspan(first_block_[shard], first_block_[shard + 1] - first_block_[shard]);
+  }
+  std::pair<uint32_t, uint32_t> image_size(uint64_t sample) const override {
+    return widths_.empty() ? std::pair<uint32_t, uint32_t>{} : std::pair{widths_[sample], heights_[sample]};
+  }
+  Result<std::string_view> key(uint64_t sample) const override;
+  Result<std::string_view> path(uint64_t sample, uint32_t field) const override;
+  Result<uint64_t> find(std::string_view key) const override;
+  Status read(uint64_t sample, uint32_t field, std::vector<std::byte>& out, bool check) const override;
+  Status read(uint64_t sample, SampleBytes& out, bool check) const override;
+  Status read_many(std::span<const uint64_t> samples, bool check,
+                   const std::function<bool(size_t, const Status&, const SampleBytes&)>& each) const override;
+  std::string shard_path(uint32_t shard) const override {
+    const std::string& path = manifest_.shards[shard].path;
+    return path.starts_with('/') ? path : folder_ + "/" + path;
+  }
+  Result<const File*> shard_file(uint32_t shard) const override;
+
+ private:
+  Status bind_rows(const std::vector<Column>& columns);
+  Status bind_general(const std::vector<Column>& columns);
+  Result<const Names*> names() const;
+  Status at_sample(const Status& status, uint64_t sample, uint32_t field) const;
+  uint64_t cell_of(uint64_t sample, uint32_t field) const;  // UINT64_MAX if absent
+  Status read_cell(uint64_t cell, MutableBytes out, bool check) const;
+  Result<uint64_t> cell_length(uint64_t cell) const;
+  Result<Block> block_at(uint64_t block) const;
+  Status read_block(uint64_t id, const Block& block, MutableBytes raw, bool check) const;
+  Status plan_row(uint64_t sample, SampleBytes& out, Read& read) const;
+  Status finish_row(uint64_t sample, SampleBytes& out, bool check) const;
+
+  Storage& storage_;
+  const std::string folder_;
+  const Manifest manifest_;
+  std::unique_ptr<Mapping> index_;
+  std::vector<uint64_t> first_block_;  // per shard, into block_checks_
+  std::span<const int64_t> labels_;
+  std::span<const uint32_t> widths_, heights_, block_checks_;
+  Rows rows_;
+  General general_;
+  bool is_rows_ = true;
+  mutable DecodedBlocks decoded_;
+
+  mutable Mutex open_mutex_;  // guards opening; files_ is read without it
+  mutable std::vector<std::atomic<const File*>> files_;
+  mutable Mutex names_mutex_;
+  mutable std::unique_ptr<Mapping> names_mapping_ GUARDED_BY(names_mutex_);
+  mutable std::unique_ptr<Names> names_owner_ GUARDED_BY(names_mutex_);
+  mutable std::atomic<const Names*> names_ = nullptr;
+};
+
+}  // namespace packtrain
