@@ -1,0 +1,171 @@
+// PNG through libpng: any depth, palette, grey or alpha, to 8-bit RGB as Pillow's convert("RGB") has it. Rows
+// stream; interlaced images are held whole. The only file that includes png.h.
+#include <png.h>
+
+#include <fmt/format.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <vector>
+
+#include "base/little_endian.h"
+#include "decode/exif.h"
+#include "decode/pixel_decoder.h"
+
+namespace packtrain {
+
+namespace {
+
+constexpr uint32_t kLargestSide = 1 << 20;
+constexpr png_alloc_size_t kLargestChunk = 8 << 20;  // of text and profiles, which nobody here reads
+
+// Whether the chain of chunks reaches its end. Rows behind the region are not decoded, and a file that lacks
+// some of them is damaged all the same.
+bool is_whole(Bytes encoded) {
+  constexpr size_t kSignatureBytes = 8, kChunkFrameBytes = 12;  // length, name, check
+  for (size_t at = kSignatureBytes; at + kChunkFrameBytes <= encoded.size();) {
+    if (std::memcmp(encoded.data() + at + 4, "IEND", 4) == 0) return true;
+    at += kChunkFrameBytes + __builtin_bswap32(load_le<uint32_t>(encoded.data() + at));
+  }
+  return false;
+}
+
+// Reads one image; libpng's objects cannot be used again, so that each image makes them anew.
+class PngDecoder final : public PixelDecoder {
+ public:
+  explicit PngDecoder(uint64_t memory) : memory_(memory) {}
+  ~PngDecoder() override { close(); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+
+  Result<Frame> open(Bytes encoded) override;
+  Status read(const Region& region, RowResizer& sink) override;
+  uint64_t warnings() const override { return warnings_; }
+
+ private:
+  // The only place with setjmp. A step, and what it calls, must own nothing: the library leaves it by
+  // longjmp.
+  bool guarded(void (*step)(PngDecoder&)) {
+    if (setjmp(jump_) != 0) return false;
+    step(*this);
+    return true;
+  }
+  void close() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Status failure() {
+    close();
+    return Status(Code::corrupt, std::string("cannot decode the PNG: ") + message_);
+  }
+  static void read_header(PngDecoder& self);
+  static void read_rows(PngDecoder& self);
+
+  [[noreturn]] static void on_error(png_structp png, png_const_charp message) {
+    auto& self = *static_cast<PngDecoder*>(png_get_error_ptr(png));
+    self.message_[0] = '\0';
+    std::strncat(self.message_, message, sizeof(self.message_) - 1);
+    std::longjmp(self.jump_, 1);
+  }
+  static void on_warning(png_structp png, png_const_charp) {
+    ++static_cast<PngDecoder*>(png_get_error_ptr(png))->warnings_;
+  }
+  static void on_read(png_structp png, png_bytep to, size_t count) {
+    auto& self = *static_cast<PngDecoder*>(png_get_io_ptr(png));
+    if (count > self.rest_.size()) png_error(png, "the file is cut short");
+    std::memcpy(to, self.rest_.data(), count);
+    self.rest_ = self.rest_.subspan(count);
+  }
+
+  const uint64_t memory_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  jmp_buf jump_{};
+  char message_[128] = "";
+  uint64_t warnings_ = 0;
+  Bytes rest_;  // of the file
+  Frame frame_;
+  bool interlaced_ = false;
+  std::vector<uint8_t> rows_;  // one row, or all of them
+  Region region_;
+  RowResizer* sink_ = nullptr;
+};
+
+void PngDecoder::read_header(PngDecoder& self) {
+  png_structp png = self.png_;
+  png_set_user_limits(png, kLargestSide, kLargestSide);
+  png_set_chunk_malloc_max(png, kLargestChunk);
+  png_set_read_fn(png, &self, on_read);
+  png_read_info(png, self.info_);
+  png_uint_32 width = 0, height = 0;
+  int depth = 0, colour = 0, interlace = 0;
+  png_get_IHDR(png, self.info_, &width, &height, &depth, &colour, &interlace, nullptr, nullptr);
+  self.frame_ = {width, height, 1};
+  self.interlaced_ = interlace != PNG_INTERLACE_NONE;
+  if (colour == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
+  if (colour == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
+  if (depth == 16) png_set_strip_16(png);
+  png_set_strip_alpha(png);
+  if ((colour & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(png);
+  if (self.interlaced_) png_set_interlace_handling(png);
+  png_bytep exif = nullptr;
+  png_uint_32 exif_bytes = 0;
+  if (png_get_eXIf_1(png, self.info_, &exif_bytes, &exif) != 0)
+    self.frame_.orientation = exif_orientation(Bytes(reinterpret_cast<const std::byte*>(exif), exif_bytes));
+  png_read_update_info(png, self.info_);
+}
+
+void PngDecoder::read_rows(PngDecoder& self) {
+  const size_t row_bytes = size_t{3} * self.frame_.width + kRowSlack;
+  const Region& region = self.region_;
+  uint8_t* rows = self.rows_.data();
+  if (self.interlaced_) {
+    for (int pass = png_set_interlace_handling(self.png_); pass > 0; --pass)
+      for (uint32_t y = 0; y < self.frame_.height; ++y)
+        png_read_row(self.png_, rows + y * row_bytes, nullptr);
+  }
+  for (uint32_t y = 0; y < region.top + region.height; ++y) {
+    uint8_t* row = rows + (self.interlaced_ ? y * row_bytes : 0);
+    if (!self.interlaced_) png_read_row(self.png_, row, nullptr);
+    if (y < region.top) continue;
+    const uint8_t* pixels = row + size_t{3} * region.left;
+    self.sink_->take_rows(&pixels, 1);
+  }
+}
+
+Result<Frame> PngDecoder::open(Bytes encoded) {
+  close();
+  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  info_ = png_ != nullptr ? png_create_info_struct(png_) : nullptr;
+  if (info_ == nullptr) return Status(Code::no_room, "no memory for a PNG decoder");
+  if (!is_whole(encoded)) return Status(Code::corrupt, "the PNG is cut short: its end chunk is missing");
+  rest_ = encoded;
+  if (!guarded(read_header)) return failure();
+  // Three bytes a pixel: every other form has been asked away.
+  if (const size_t row = png_get_rowbytes(png_, info_); row != size_t{3} * frame_.width)
+    return Status(Code::unsupported,
+                  fmt::format("a PNG with rows of {} bytes for {} pixels", row, frame_.width));
+  const uint64_t bytes = (uint64_t{3} * frame_.width + kRowSlack) * (interlaced_ ? frame_.height : 1);
+  if (bytes > memory_)
+    return Status(
+        Code::unsupported,
+        fmt::format("an interlaced PNG of {} x {} pixels needs {} MiB while it is decoded, and {} are "
+                    "allowed: raise memory=, or store it without interlacing",
+                    frame_.width, frame_.height, bytes >> 20, memory_ >> 20));
+  return frame_;
+}
+
+Status PngDecoder::read(const Region& region, RowResizer& sink) {
+  const size_t bytes = (size_t{3} * frame_.width + kRowSlack) * (interlaced_ ? frame_.height : 1);
+  if (rows_.size() < bytes) rows_.resize(bytes);
+  region_ = region;
+  sink_ = &sink;
+  if (!guarded(read_rows)) return failure();
+  close();
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<PixelDecoder> make_png_decoder(uint64_t memory) {
+  return std::make_unique<PngDecoder>(memory);
+}
+
+}  // namespace packtrain
