@@ -4,6 +4,9 @@
 
 NB_MODULE(_core, module) {
   using namespace packtrain::bind;
+  // Arrays that tensors or globals still hold when the interpreter ends are no leak that a user should read
+  // of.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The C++ core of packtrain.";
   module.def(
       "version", [] { return to_text(packtrain::version()); },

@@ -237,7 +237,7 @@ class Loader:
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__module__}.Loader({self.dataset.path!r}, split={self.dataset.split!r}, "
+            f"packtrain.Loader({self.dataset.path!r}, split={self.dataset.split!r}, "
             f"batch_size={self.batch_size}, rank={self.rank}, world_size={self.world_size}, "
             f"order={self.order!r}, batches={len(self)})"
         )

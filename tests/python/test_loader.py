@@ -1,0 +1,449 @@
+"""Loader: batches, epochs, state, ranks, bad samples, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import packtrain as pt
+import pytest
+
+IMAGE = pt.CenterCrop(24, 32)
+
+
+def indices_of(loader: pt.Loader) -> list[int]:
+    """What one epoch brings, in order."""
+    return [index for batch in loader for index in batch["index"].tolist()]
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+
+
+@pytest.fixture
+def train(packed: Path) -> pt.Dataset:
+    return pt.Dataset(packed, split="train")
+
+
+def damage(folder: Path, positions: list[int], split: str = "train") -> None:
+    """Changes one byte of the photographs of these samples, where they lie."""
+    victims = [pt.Dataset(folder, split=split)[position]["jpg"] for position in positions]
+    for shard in folder.glob("*.tar"):
+        content = shard.read_bytes()
+        for victim in victims:
+            if victim in content:
+                at = content.index(victim) + len(victim) // 2
+                content = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        shard.write_bytes(content)
+
+
+# Batches
+
+
+def test_a_batch_has_images_labels_and_indices(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=10, image=IMAGE, seed=3)
+    assert len(loader) == 3
+    batches = list(loader)
+    assert len(batches) == 3
+    for batch in batches:
+        assert list(batch) == ["image", "label", "index"]
+        assert batch["image"].shape == (10, 3, 24, 24)
+        assert batch["image"].dtype == np.float32
+        assert batch["label"].dtype == batch["index"].dtype == np.int64
+        for place, index in enumerate(batch["index"]):
+            assert batch["label"][place] == train.labels[index]
+            assert np.array_equal(batch["image"][place], IMAGE(train[int(index)]["jpg"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "dtype"),
+    [
+        ({"dtype": "uint8"}, (4, 3, 24, 16), np.uint8),
+        ({"dtype": "float16", "layout": "HWC"}, (4, 24, 16, 3), np.float16),
+        ({"dtype": "bfloat16"}, (4, 3, 24, 16), np.uint16),
+        ({"mean": pt.IMAGENET_MEAN, "std": pt.IMAGENET_STD}, (4, 3, 24, 16), np.float32),
+    ],
+)
+def test_images_come_as_asked(
+    train: pt.Dataset, options: dict[str, Any], shape: tuple[int, ...], dtype: type
+) -> None:
+    for spec in (pt.RandomResizedCrop((24, 16), **options), pt.Resize((24, 16), **options)):
+        batch = next(iter(pt.Loader(train, batch_size=4, image=spec)))
+        assert batch["image"].shape == shape
+        assert batch["image"].dtype == dtype
+
+
+def test_without_an_image_all_fields_come_as_bytes(train: pt.Dataset) -> None:
+    for batch in pt.Loader(train, batch_size=6):
+        assert list(batch) == ["label", "index", "jpg"]
+        assert len(batch["jpg"]) == 6
+        expected = [sample["jpg"] for sample in train.read(batch["index"])]
+        assert [bytes(value) for value in batch["jpg"]] == expected
+        assert batch["jpg"].tolist() == expected
+        with pytest.raises(IndexError):
+            batch["jpg"][6]
+
+
+def test_arrays_are_views_that_keep_the_batch_alive(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6, image=IMAGE, fields=["jpg"])
+    kept = list(loader)
+    pointers = [batch["image"].ctypes.data for batch in kept]
+    assert len(set(pointers)) == len(kept)
+    for batch in kept:
+        assert not batch["image"].flags.owndata
+        assert np.from_dlpack(batch["image"]).ctypes.data == batch["image"].ctypes.data
+        assert batch["jpg"][2].ctypes.data == batch["jpg"][2].ctypes.data
+    images = [batch["image"] for batch in kept]
+    fields = [(batch["jpg"], batch["index"].tolist()) for batch in kept]
+    expected = [image.copy() for image in images]
+    del kept, batch, loader
+    gc.collect()
+    for _ in pt.Loader(train, batch_size=6, image=IMAGE):  # whatever is free is written over
+        pass
+    assert all(np.array_equal(a, b) for a, b in zip(images, expected))
+    for field, positions in fields:
+        assert field.tolist() == [sample["jpg"] for sample in train.read(positions)]
+
+
+# Epochs
+
+
+def test_every_sample_once_an_epoch_and_each_epoch_anew(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6, seed=5)
+    first, second = indices_of(loader), indices_of(loader)
+    assert sorted(first) == sorted(second) == list(range(36))
+    assert first != second
+    again = pt.Loader(train, batch_size=6, seed=5, threads=3, prefetch=1)
+    assert [indices_of(again), indices_of(again)] == [first, second]
+    assert indices_of(pt.Loader(train, batch_size=6, seed=6)) != first
+
+
+def test_iter_begins_the_next_epoch_after_a_break_too(train: pt.Dataset) -> None:
+    epochs = pt.Loader(train, batch_size=6)
+    expected = [indices_of(epochs) for _ in range(3)]
+    loader = pt.Loader(train, batch_size=6)
+    assert loader.epoch == 0
+    for _ in loader:
+        assert loader.epoch == 0
+        break
+    assert indices_of(loader) == expected[1]
+    assert loader.epoch == 2
+    assert indices_of(loader) == expected[2]
+    loader.epoch = 1
+    assert loader.epoch == 1
+    assert indices_of(loader) == expected[1]
+    assert loader.epoch == 2
+
+
+def test_without_shuffling_it_always_begins_at_the_first_sample(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6, shuffle=False, image=pt.RandomResizedCrop(8))
+    assert loader.order == "source"
+    for batch in loader:
+        first = batch
+        break
+    assert first["index"].tolist() == list(range(6))
+    again = next(iter(loader))
+    assert np.array_equal(again["image"], first["image"])  # an evaluation gives one result, however often
+    assert indices_of(loader) == list(range(36))
+    loader.epoch = 1
+    assert not np.array_equal(next(iter(loader))["image"], first["image"])
+
+
+def test_an_older_iterator_is_over(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6)
+    old = iter(loader)
+    next(old)
+    new = iter(loader)
+    next(new)
+    with pytest.raises(pt.InvalidError, match="iterated anew"):
+        next(old)
+    del old
+    assert len(list(new)) == 5  # its end does not disturb the newer one
+    with pytest.raises(StopIteration):
+        next(new)
+
+
+@pytest.mark.parametrize(("last", "steps", "samples"), [("drop", 3, 30), ("pad", 4, 40), ("keep", 4, 36)])
+def test_the_last_batch(train: pt.Dataset, last: Any, steps: int, samples: int) -> None:
+    loader = pt.Loader(train, batch_size=10, last=last)
+    batches = list(loader)
+    assert len(batches) == len(loader) == steps
+    assert sum(len(batch["index"]) for batch in batches) == samples
+    assert all(("padding" in batch) == (last == "pad") for batch in batches)
+    if last == "pad":
+        padding = np.concatenate([batch["padding"] for batch in batches])
+        assert padding.dtype == np.bool_
+        assert padding.sum() == 4
+        indices = np.concatenate([batch["index"] for batch in batches])
+        assert sorted(indices[~padding]) == list(range(36))
+
+
+def test_a_batch_larger_than_the_set_is_warned_of(train: pt.Dataset) -> None:
+    with pytest.warns(UserWarning, match="no batch at all"):
+        loader = pt.Loader(train, batch_size=37)
+    assert list(loader) == []
+    assert list(pt.Loader(train, batch_size=4, indices=[])) == []
+    assert [len(batch["index"]) for batch in pt.Loader(train, batch_size=37, last="keep")] == [36]
+
+
+# Ranks and state
+
+
+def test_ranks_share_the_batches_that_one_would_have(train: pt.Dataset) -> None:
+    alone = [sorted(batch["index"]) for batch in pt.Loader(train, global_batch_size=12, rank=0, world_size=1)]
+    for world_size in (2, 3, 4):
+        ranks = [
+            pt.Loader(train, global_batch_size=12, rank=rank, world_size=world_size)
+            for rank in range(world_size)
+        ]
+        assert {len(loader) for loader in ranks} == {3}
+        together = [sorted(np.concatenate([batch["index"] for batch in step])) for step in zip(*ranks)]
+        assert together == alone
+
+
+def test_a_state_goes_on_with_exactly_the_unseen_on_other_ranks(train: pt.Dataset) -> None:
+    whole = pt.Loader(train, batch_size=4, seed=9)
+    indices_of(whole)
+    expected = indices_of(whole)
+    loader = pt.Loader(train, batch_size=4, seed=9, image=IMAGE)
+    indices_of(loader)
+    seen: list[int] = []
+    for step, batch in enumerate(loader):
+        seen += batch["index"].tolist()
+        if step == 2:
+            break
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert len(json.dumps(state)) < 1000
+    assert (state["epoch"], state["consumed"]) == (1, 12)
+    assert all(type(value) in (int, str) for value in state.values())
+    for world_size, batch_size in ((1, 4), (2, 2), (3, 4), (1, 24)):
+        rest: list[int] = []
+        for rank in range(world_size):
+            other = pt.Loader(train, batch_size=batch_size, rank=rank, world_size=world_size, seed=1)
+            other.load_state_dict(state)
+            assert other.epoch == 1
+            assert {**other.state_dict(), "global_batch": 4} == state
+            rest += indices_of(other)
+            assert other.epoch == 2
+        assert sorted(seen + rest) == list(range(36))
+        assert world_size > 1 or seen + rest == expected
+
+
+def test_a_state_between_epochs_begins_the_next(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=10)
+    indices_of(loader)
+    state = loader.state_dict()
+    assert (state["epoch"], state["consumed"]) == (1, 0)
+    expected = indices_of(loader)
+    other = pt.Loader(train, batch_size=10)
+    other.load_state_dict(state)
+    other.epoch = 1  # as a training loop over epochs would set it
+    assert indices_of(other) == expected
+    loader.load_state_dict(state)  # back
+    assert indices_of(loader) == expected
+
+
+def test_setting_the_epoch_keeps_a_place_within_it(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6)
+    next(iter(loader))
+    state = loader.state_dict()
+    loader.load_state_dict(state)
+    loader.epoch = 0
+    assert len(list(loader)) == 5
+    loader.load_state_dict(state)
+    loader.epoch = 3
+    assert len(list(loader)) == 6
+
+
+def test_a_state_of_something_else_is_refused(packed: Path, photos: Path, tmp_path: Path) -> None:
+    def loader(path: Path = packed, split: str = "train", **options: Any) -> pt.Loader:
+        return pt.Loader(path, split=split, batch_size=4, **options)
+
+    state = loader().state_dict()
+    pt.pack(photos, tmp_path / "other.pt", shards=2, sync=False)
+    target = loader(tmp_path / "other.pt")
+    with pytest.raises(pt.InvalidError, match="another dataset"):
+        target.load_state_dict(state)
+    assert len(list(target)) == 9  # it stays what it was
+    with pytest.raises(pt.InvalidError, match="another split"):
+        loader(split="val").load_state_dict(state)
+    with pytest.raises(pt.InvalidError, match="another order"):
+        loader(order="streams").load_state_dict(state)
+    with pytest.raises(pt.InvalidError, match="another order"):
+        loader(shuffle=False).load_state_dict(state)
+    with pytest.raises(pt.InvalidError, match="another selection"):
+        loader(indices=range(8)).load_state_dict(state)
+    for wrong in ({}, {"version": 1}, {**state, "more": 1}, {**state, "consumed": "x"}):
+        with pytest.raises(pt.CorruptError):
+            loader().load_state_dict(wrong)
+
+
+def test_the_order_of_a_state_wins_over_auto(train: pt.Dataset) -> None:
+    streams = pt.Loader(train, batch_size=4, order="streams", seed=2)
+    next(iter(streams))
+    loader = pt.Loader(train, batch_size=4)
+    assert loader.order == "global"
+    loader.load_state_dict(streams.state_dict())
+    assert loader.order == "streams"
+    rest = pt.Loader(train, batch_size=4, order="streams", seed=2)
+    assert indices_of(loader) == indices_of(rest)[4:]
+
+
+# Bad samples
+
+
+def test_a_bad_sample_is_raised_by_name(copy: Path) -> None:
+    damage(copy, [7])
+    loader = pt.Loader(copy, split="train", batch_size=6, image=IMAGE)
+    with pytest.raises(pt.CorruptError, match=r"sample 7 \("):
+        list(loader)
+
+
+def test_bad_samples_are_skipped_within_a_budget(copy: Path) -> None:
+    damage(copy, [7, 20])
+    loader = pt.Loader(copy, split="train", batch_size=6, image=IMAGE, on_error="skip")
+    for _ in range(2):
+        batches = list(loader)
+        assert len(batches) == 6
+        assert sorted(i for b in batches for i in b["index"]) == sorted(set(range(36)) - {7, 20})
+        assert all(len(b["image"]) == len(b["label"]) == len(b["index"]) for b in batches)
+    report = loader.report()
+    assert report.errors == 4
+    assert {bad.index for bad in report.bad} == {7, 20}
+    assert report.bad[0].key in str(report)
+    strict = pt.Loader(copy, split="train", batch_size=6, image=IMAGE, on_error="skip", max_errors=1)
+    with pytest.raises(pt.CorruptError, match="max_errors"):
+        list(strict)
+
+
+def test_bad_samples_are_replaced_and_flagged(copy: Path) -> None:
+    damage(copy, [7, 20])
+    runs = []
+    for workers in (1, 3):
+        loader = pt.Loader(
+            copy, split="train", batch_size=6, image=IMAGE, on_error="replace", threads=workers, seed=4
+        )
+        batches = list(loader)
+        assert all(len(batch["index"]) == 6 for batch in batches)
+        replaced = np.concatenate([batch["replaced"] for batch in batches])
+        assert replaced.dtype == np.bool_
+        assert replaced.sum() == 2
+        runs.append(np.concatenate([batch["index"] for batch in batches]).tolist())
+        assert {7, 20}.isdisjoint(runs[-1])
+    assert runs[0] == runs[1]
+
+
+# What is left behind
+
+
+@pytest.fixture
+def running(train: pt.Dataset) -> pt.Loader:
+    return pt.Loader(train, batch_size=4, image=IMAGE)
+
+
+def test_a_break_ends_the_threads(running: pt.Loader) -> None:
+    before = threads()
+    for _ in running:
+        assert threads() > before
+        break
+    assert threads() == before
+    assert len(list(running)) == 9
+
+
+def test_close_and_with_end_the_threads(train: pt.Dataset) -> None:
+    before = threads()
+    with pt.Loader(train, batch_size=4, image=IMAGE) as loader:
+        iterator = iter(loader)
+        batch = next(iterator)
+        assert threads() > before
+    assert threads() == before
+    assert batch["image"].sum() > 0
+    with pytest.raises(pt.InvalidError, match="closed"):
+        next(iterator)
+    with pytest.raises(pt.InvalidError, match="closed"):
+        iter(loader)
+    loader.close()
+    assert loader.report().batches == 1
+
+
+def test_a_forgotten_loader_ends_its_threads(train: pt.Dataset) -> None:
+    before = threads()
+    loader = pt.Loader(train, batch_size=4, image=IMAGE)
+    indices_of(loader)
+    assert threads() > before  # the next epoch is being read ahead
+    del loader
+    gc.collect()
+    assert threads() == before
+
+
+def test_a_program_may_end_at_any_moment(packed: Path) -> None:
+    program = f"""
+import packtrain as pt
+loader = pt.Loader({str(packed)!r}, split="train", batch_size=4, image=pt.CenterCrop(24, 32))
+iterator = iter(loader)
+batch = next(iterator)
+"""
+    for end in ("", "raise SystemExit(0)"):
+        done = subprocess.run(
+            [sys.executable, "-c", program + end], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_does_not_pickle_and_does_not_fork(running: pt.Loader) -> None:
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(running)
+    next(iter(running))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            list(running)
+            os.write(writing, b"loaded")
+        except pt.InvalidError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert b"after fork()" in os.read(reading, 1000)
+    os.close(reading)
+    os.close(writing)
+    assert len(list(running)) == 9
+
+
+def test_two_loaders_side_by_side(train: pt.Dataset) -> None:
+    one, two = (pt.Loader(train, batch_size=4, image=IMAGE, seed=seed) for seed in (1, 1))
+    for a, b in zip(one, two):
+        assert np.array_equal(a["image"], b["image"])
+        assert a["index"].tolist() == b["index"].tolist()
+
+
+# The report
+
+
+def test_the_report_has_figures_a_verdict_and_a_text(running: pt.Loader) -> None:
+    assert running.report().batches == 0
+    indices_of(running)
+    report = running.report()
+    assert (report.batches, report.samples, report.errors, report.bad) == (9, 36, 0, [])
+    assert report.bytes > 0
+    assert report.seconds >= report.seconds_waited > 0
+    assert report.limit in ("storage", "decode", "training", "unknown")
+    assert report.python_seconds == 0
+    assert "36 samples in 9 batches" in str(report)
+    with pytest.raises(AttributeError):
+        report.samples = 3  # type: ignore[misc]
+
+
+def test_what_it_prints(running: pt.Loader, packed: Path) -> None:
+    assert repr(running) == (
+        f"packtrain.Loader({str(packed)!r}, split='train', batch_size=4, rank=0, world_size=1, "
+        "order='global', batches=9)"
+    )
