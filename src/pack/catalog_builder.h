@@ -13,8 +13,8 @@
 
 namespace packtrain {
 
-// Cell::mtime_ns of a file that nobody has looked at yet, and of one that a list names and that is not there, or
-// is a folder.
+// Cell::mtime_ns of a file that nobody has looked at yet, and of one that a list names and that is not there,
+// or is a folder.
 inline constexpr int64_t kNotLookedAt = INT64_MIN;
 inline constexpr int64_t kNotThere = INT64_MIN + 1;
 

@@ -17,8 +17,8 @@ bool is_far(std::string_view path);
 
 // Looks at every file that is marked kNotLookedAt; up to `in_flight` at a time where the storage is far
 // (waiting, not computing, takes the time there, so this does not depend on cores), and few where it is near.
-// Files of lists that are not there, or are none, become kNotThere. Any other failure ends it with Code::io, which names
-// the first few such files.
+// Files of lists that are not there, or are none, become kNotThere. Any other failure ends it with Code::io,
+// which names the first few such files.
 Status look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog, ScanProgress& progress);
 
 }  // namespace packtrain
