@@ -23,6 +23,7 @@ from soaking.damage import flips, header_flips, truncations
 from soaking.fuzzing import fuzzing
 from soaking.interop import interop
 from soaking.kills import kills
+from soaking.order import order
 from soaking.room import room
 from soaking.sizes import sizes
 
@@ -40,6 +41,7 @@ PARTS: dict[str, Part] = {
     "changes": changes,
     "interop": interop,
     "sizes": sizes,
+    "order": order,
     "fuzzing": fuzzing,
 }
 

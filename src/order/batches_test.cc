@@ -197,6 +197,32 @@ TEST(BatchesTest, ClassSortedDataHasAsManyClassesPerBatchAsARandomDraw) {
   EXPECT_NEAR(sum / kSteps, distinct_in_draws(kClasses, kBatch), 0.4);
 }
 
+// A run that was checkpointed goes on with these orders: a change here breaks it.
+TEST(BatchesTest, StayWhatTheyWere) {
+  const auto digest = [](const Order& order) {
+    uint64_t sum = 0;
+    for (uint64_t step = 0; step < order.steps(0, 0); ++step)
+      for (const Pick& pick : global_batch(order, 3, 0, step))
+        sum = join_keys(sum, join_keys(pick.part, pick.sample));
+    return sum;
+  };
+  EXPECT_EQ(digest(*make_order(small_spec(OrderKind::global, 10000, 100, 1, LastBatch::pad))),
+            8832736867373362700u);
+  EXPECT_EQ(digest(*make_order(small_spec(OrderKind::streams, 10000, 100, 1, LastBatch::pad))),
+            4007055403236320548u);
+  auto weighted = small_spec(OrderKind::global, 10000, 100, 1, LastBatch::pad);
+  weighted.weights = {1, 2, 3};
+  weighted.class_of = [](uint64_t sample) { return static_cast<int64_t>(sample % 3); };
+  EXPECT_EQ(digest(*make_order(std::move(weighted))), 17534549556537944944u);
+  MixSpec mix;
+  mix.parts = {{100, 0.25}, {5000, 0.75}};
+  mix.epoch_length = 10000;
+  mix.global_batch = 100;
+  const auto mixed = make_mix(std::move(mix));
+  ASSERT_TRUE(mixed.ok());
+  EXPECT_EQ(digest(**mixed), 5976379059219821300u);
+}
+
 TEST(BatchesTest, ReplacementsDependOnThePlaceAndTheAttempt) {
   for (const OrderKind kind : kKinds) {
     const auto one = make_order(small_spec(kind, 1000, 64, 1, LastBatch::drop));
