@@ -4,8 +4,9 @@
 //   OUT.part/planner            a sign of life of whoever makes the plan
 //   OUT.part/SHARD              a whole shard; it appears by rename and has its record beside it
 //   OUT.part/SHARD.rows         what was learnt while writing it
-//   OUT.part/*.tmp-HOST-PID-N   in work, or left by a process that died
-//   OUT.publish-HOST-PID-N/     index, names and manifest before they move into OUT.part
+//   OUT.part/*.tmp-HOST-PID-N   in work, or left by a process that died; publish.tmp-… is the folder of
+//   index,
+//                               names and manifest before they move into OUT.part
 //   OUT                         OUT.part renamed: the last step
 #include "packtrain/pack.h"
 
@@ -515,7 +516,6 @@ Status Packer::work() {
 Status Packer::run() {
   report.out = out_;
   PACKTRAIN_TRY(check_options());
-  (void)remove_dead_folders(storage_, publish_folder_prefix(out_));  // tidying up is no reason to fail
   if (options_.tasks > 1 && published_meanwhile()) return {};
   PACKTRAIN_TRY(check_target());
   if (options_.dry_run) return dry_run();

@@ -144,23 +144,37 @@ bool is_whole_part(Storage& storage, const std::string& part) {
   return text.ok() && Manifest::decode(*text).ok();
 }
 
-Status publish_folder(Storage& storage, const std::string& part, const std::string& out) {
-  PACKTRAIN_ASSIGN(text, read_whole(storage, part + "/manifest.json"));
-  PACKTRAIN_ASSIGN(manifest, Manifest::decode(text));
+namespace {
+
+// Removes what work has left in `folder` and does not belong to the dataset that it is.
+Status remove_work(Storage& storage, const std::string& folder, const Manifest& manifest) {
   std::set<std::string> belongs = {"manifest.json", "pack.log.json"};
   for (const ShardSpec& shard : manifest.shards) belongs.insert(shard.path);
   for (const FileSpec& file : manifest.files) belongs.insert(file.path.substr(0, file.path.find('/')));
   std::vector<std::string> extra;
-  PACKTRAIN_TRY(storage.list(part, [&](FolderEntry&& entry) {
+  PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
     if (!belongs.contains(entry.name) && is_work_file(entry.name)) extra.push_back(std::move(entry.name));
     return true;
   }));
   for (const std::string& name : extra) {
-    if (Status status = storage.remove(part + "/" + name); !status.ok() && status.code() != Code::not_found)
+    if (Status status = remove_tree(storage, folder + "/" + name);
+        !status.ok() && status.code() != Code::not_found)
       return status;
   }
+  return {};
+}
+
+}  // namespace
+
+Status publish_folder(Storage& storage, const std::string& part, const std::string& out) {
+  PACKTRAIN_ASSIGN(text, read_whole(storage, part + "/manifest.json"));
+  PACKTRAIN_ASSIGN(manifest, Manifest::decode(text));
+  // What another process is adding to at this moment may resist; it is removed below.
+  (void)remove_work(storage, part, manifest);
   PACKTRAIN_TRY(storage.sync_folder(part));
   PACKTRAIN_TRY(storage.rename(part, out));
+  // From now on nobody finds the folder under its old name, and nothing more comes into it.
+  PACKTRAIN_TRY(remove_work(storage, out, manifest));
   const size_t slash = out.rfind('/');
   return storage.sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : out.substr(0, slash));
 }
@@ -225,11 +239,13 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   files.emplace_back("manifest.json", manifest);                    // last: it makes the part whole
   report.inodes_after = plan.shards.size() + sidecars.files() + 5;  // index, names, log, manifest, the folder
 
-  // Everything is written beside OUT.part under a name of our own and moved in whole.
-  const std::string own = publish_folder_prefix(request.out) + request.token;
+  // Everything is written in a folder of our own within OUT.part and moved out of it whole. Should this
+  // process be killed, whoever publishes removes that folder.
+  const std::string own = request.part + "/publish.tmp-" + request.token;
   const auto write_all = [&]() -> Status {
     WriteOptions options;
     options.durable = request.durable;
+    PACKTRAIN_TRY(storage.stat(request.part).status());  // making a folder would make this one again
     PACKTRAIN_TRY(storage.make_folder(own));
     for (const auto& [name, bytes] : files) {
       if (const size_t slash = name.rfind('/'); slash != name.npos) {
@@ -245,7 +261,8 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   };
   Status status = write_all();
   if (status.ok()) return status;
-  (void)remove_tree(storage, own);  // the failure itself is what matters
+  (void)remove_tree(storage, own);     // the failure itself is what matters
+  (void)storage.remove(request.part);  // goes only if it is empty: made again by a lost race
   // Another process may have been first: then OUT is what we would have made.
   auto theirs = read_whole(storage, request.out + "/manifest.json");
   return theirs.ok() && *theirs == manifest ? Status() : status;

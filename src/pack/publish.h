@@ -32,7 +32,5 @@ Status publish_folder(Storage& storage, const std::string& part, const std::stri
 // Whether a file of OUT.part is of the making only, and goes away when it is published.
 bool is_work_file(std::string_view name);
 bool is_whole_part(Storage& storage, const std::string& part);
-// What the names of folders in which index and manifest are prepared start with; the process's token follows.
-inline std::string publish_folder_prefix(const std::string& out) { return out + ".publish-"; }
 
 }  // namespace packtrain

@@ -57,24 +57,6 @@ Status remove_dead_parts(Storage& storage, const std::string& folder) {
     return true;
   }));
   for (const std::string& name : dead) {
-    if (Status status = storage.remove(folder + "/" + name); !status.ok() && status.code() != Code::not_found)
-      return status;
-  }
-  return {};
-}
-
-Status remove_dead_folders(Storage& storage, const std::string& prefix) {
-  const size_t slash = prefix.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : prefix.substr(0, slash);
-  const std::string start = slash == std::string::npos ? prefix : prefix.substr(slash + 1);
-  std::vector<std::string> dead;
-  PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
-    if (entry.name.starts_with(start) && token_is_dead(std::string_view(entry.name).substr(start.size()))) {
-      dead.push_back(std::move(entry.name));
-    }
-    return true;
-  }));
-  for (const std::string& name : dead) {
     if (Status status = remove_tree(storage, folder + "/" + name);
         !status.ok() && status.code() != Code::not_found) {
       return status;

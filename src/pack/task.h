@@ -15,10 +15,8 @@ std::string process_token();
 // Whether a process that made a token on this host is gone; false for other hosts, whose processes cannot be
 // seen.
 bool token_is_dead(std::string_view token);
-// Removes temporary files in `folder` whose makers are gone.
+// Removes temporary files and folders in `folder` whose makers are gone.
 Status remove_dead_parts(Storage& storage, const std::string& folder);
-// Removes folders that are named `prefix` and a token, and whose makers are gone.
-Status remove_dead_folders(Storage& storage, const std::string& prefix);
 
 // While it lives, a thread writes a growing number to `path` every few seconds, so that others see that
 // someone is at work. Removed at the end.
