@@ -45,7 +45,7 @@ TEST(StreamsTest, BatchesComeFromAsManyShardsAsAFullShuffles) {
   RecordProperty("mean_shards", std::to_string(mean));
   RecordProperty("least_shards", std::to_string(least));
   EXPECT_GE(mean, 220);
-  EXPECT_GE(least, 205u);  // chance leaves a full shuffle with as few
+  EXPECT_GE(least, 210u);  // the worst batch of the epoch
 }
 
 // A piece is held from the first of its samples to the last.
