@@ -27,7 +27,10 @@ namespace {
 
 constexpr uint32_t kRowsAtATime = 16;
 constexpr uint32_t kWidestBlock = 32;  // pixels in one unit of the widest sampling
-constexpr int kMostScans = 500;        // a progressive file may hold endless empty ones
+// The library writes aligned rows past the cache, where the resize would have to fetch them again from
+// memory.
+constexpr size_t kAlignment = 64, kOffAlignment = 8;
+constexpr int kMostScans = 500;  // a progressive file may hold endless empty ones
 
 // Oddities that leave every pixel in place: real photo collections hold such files, and Pillow reads them.
 bool is_harmless(int message) {
@@ -222,9 +225,10 @@ Status JpegDecoder::read(const Region& region, RowResizer& sink) {
   info_.scale_denom = region.shrink;
   // The library moves the left edge to a block's; one pixel more on either side is for smooth chroma.
   const size_t widest = size_t{region.width} + kWidestBlock + 2;
-  row_bytes_ = widest * (inks ? 4 : 3) + kRowSlack;
+  row_bytes_ = (widest * (inks ? 4 : 3) + kRowSlack + kAlignment - 1) / kAlignment * kAlignment;
   rgb_row_bytes_ = widest * 3 + kRowSlack;
-  if (rows_.size() < row_bytes_ * kRowsAtATime) rows_.resize(row_bytes_ * kRowsAtATime);
+  const size_t all_rows = row_bytes_ * kRowsAtATime + 2 * kAlignment;
+  if (rows_.size() < all_rows) rows_.resize(all_rows);
   if (inks && rgb_.size() < rgb_row_bytes_ * kRowsAtATime) rgb_.resize(rgb_row_bytes_ * kRowsAtATime);
   if (!guarded(read_region)) return failure();
   jpeg_abort_decompress(&info_);
@@ -245,10 +249,12 @@ void JpegDecoder::read_region(JpegDecoder& self) {
   if (region.top > 0) jpeg_skip_scanlines(&info, region.top);
   const bool inks = info.out_color_space == JCS_CMYK;
   const size_t in_front = region.left - left;
+  const auto base = reinterpret_cast<uintptr_t>(self.rows_.data());
+  uint8_t* first_row = self.rows_.data() + (kAlignment - base % kAlignment) + kOffAlignment;
   JSAMPROW rows[kRowsAtATime];
   const uint8_t* pixels[kRowsAtATime];
   for (uint32_t i = 0; i < kRowsAtATime; ++i) {
-    rows[i] = &self.rows_[i * self.row_bytes_];
+    rows[i] = first_row + i * self.row_bytes_;
     pixels[i] = inks ? &self.rgb_[i * self.rgb_row_bytes_] : rows[i] + 3 * in_front;
   }
   for (uint32_t remaining = region.height; remaining > 0;) {

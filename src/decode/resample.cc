@@ -20,24 +20,21 @@ double triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)
 
 void prepare_nothing(const ResizeAxis&, uint32_t, AcrossTable&) {}
 
-void across_scalar(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* const* from,
-                   uint8_t* const* to) {
-  for (uint32_t row = 0; row < kRowsAtOnce; ++row) {
-    uint8_t* out = to[row];
-    for (uint32_t x = 0; x < axis.outputs(); ++x) {
-      const auto [first, count] = axis.span(x);
-      const int32_t* weights = axis.weights(x);
-      const uint8_t* pixel = from[row] + size_t{3} * (first - row_begin);
-      int32_t red = 0, green = 0, blue = 0;
-      for (uint32_t tap = 0; tap < count; ++tap, pixel += 3) {
-        red += pixel[0] * weights[tap];
-        green += pixel[1] * weights[tap];
-        blue += pixel[2] * weights[tap];
-      }
-      *out++ = round_to_byte(red);
-      *out++ = round_to_byte(green);
-      *out++ = round_to_byte(blue);
+void across_scalar(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* from,
+                   uint8_t* to) {
+  for (uint32_t x = 0; x < axis.outputs(); ++x) {
+    const auto [first, count] = axis.span(x);
+    const int32_t* weights = axis.weights(x);
+    const uint8_t* pixel = from + size_t{3} * (first - row_begin);
+    int32_t red = 0, green = 0, blue = 0;
+    for (uint32_t tap = 0; tap < count; ++tap, pixel += 3) {
+      red += pixel[0] * weights[tap];
+      green += pixel[1] * weights[tap];
+      blue += pixel[2] * weights[tap];
     }
+    *to++ = round_to_byte(red);
+    *to++ = round_to_byte(green);
+    *to++ = round_to_byte(blue);
   }
 }
 

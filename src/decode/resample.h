@@ -50,8 +50,6 @@ class ResizeAxis {
 // Rows of RGB pixels may be read up to kRowSlack bytes past their last pixel and are written up to as many
 // past it.
 constexpr size_t kRowSlack = 64;
-// Rows that the kernel `across` takes at once.
-constexpr uint32_t kRowsAtOnce = 4;
 
 // The weights of the axis across, in the form that a kernel likes best. Kept and set again for each image.
 struct AcrossTable {
@@ -65,9 +63,9 @@ struct ResampleKernels {
   std::string_view name;
   // Makes the table for rows whose first pixel is source pixel `row_begin`.
   void (*prepare)(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table);
-  // Resizes kRowsAtOnce rows of RGB pixels; `axis` and `row_begin` are those of `table`.
-  void (*across)(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable& table,
-                 const uint8_t* const* from, uint8_t* const* to);
+  // Resizes one row of RGB pixels; `axis` and `row_begin` are those of `table`.
+  void (*across)(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable& table, const uint8_t* from,
+                 uint8_t* to);
   // One output row of `bytes` bytes as the weighted sum of `count` rows.
   void (*down)(const uint8_t* const* rows, const int32_t* weights, uint32_t count, size_t bytes, uint8_t* to);
 };

@@ -16,6 +16,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint32_t kTapsInGroup = 4;
+constexpr uint32_t kOutputsAtOnce = 4;
 constexpr uint32_t kLowBits = 8;
 constexpr size_t kGroupWords = 32;  // 16 high and 16 low halves
 
@@ -27,28 +28,26 @@ void prepare_avx2(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table
   // row.
   const uint32_t taps = groups * kTapsInGroup;
   const uint32_t last_start = axis.end() - row_begin > taps ? axis.end() - taps : row_begin;
+  const uint32_t outputs = axis.outputs();
+  const uint32_t padded = (outputs + kOutputsAtOnce - 1) / kOutputsAtOnce * kOutputsAtOnce;
   table.groups = groups;
-  table.first.resize(axis.outputs());
-  table.weights.resize(size_t{axis.outputs()} * groups * kGroupWords);
+  table.first.assign(padded, 0);
+  table.weights.assign(size_t{padded} * groups * kGroupWords, 0);
   int16_t* words = table.weights.data();
-  for (uint32_t x = 0; x < axis.outputs(); ++x) {
+  for (uint32_t x = 0; x < outputs; ++x) {
     const auto [first, count] = axis.span(x);
     const int32_t* weights = axis.weights(x);
     const uint32_t start = std::min(first, last_start), ahead = first - start;
     table.first[x] = 3 * (start - row_begin);
-    for (uint32_t group = 0; group < groups; ++group, words += kGroupWords) {
-      for (uint32_t tap = 0; tap < kTapsInGroup; ++tap) {
-        const uint32_t index =
-            group * kTapsInGroup + tap - ahead;  // wraps to a large number in front of the first
-        const int32_t weight = index < count ? weights[index] : 0;
-        int16_t* at = words + (tap / 2) * 8 + tap % 2;
-        for (int channel = 0; channel < 3; ++channel) {
-          at[2 * channel] = static_cast<int16_t>(weight >> kLowBits);
-          at[2 * channel + 16] = static_cast<int16_t>(weight & ((1 << kLowBits) - 1));
-        }
-        at[6] = at[22] = 0;
-      }
+    for (uint32_t tap = 0; tap < count; ++tap) {
+      const uint32_t place = tap + ahead, in_group = place % kTapsInGroup;
+      int16_t* at = words + place / kTapsInGroup * kGroupWords + in_group / 2 * 8 + in_group % 2;
+      const auto high = static_cast<int16_t>(weights[tap] >> kLowBits);
+      const auto low = static_cast<int16_t>(weights[tap] & ((1 << kLowBits) - 1));
+      at[0] = at[2] = at[4] = high;
+      at[16] = at[18] = at[20] = low;
     }
+    words += size_t{groups} * kGroupWords;
   }
 }
 
@@ -58,8 +57,8 @@ PACKTRAIN_AVX2 inline __m256i join(__m256i high, __m256i low) {
 
 // Twelve bytes, four pixels, to words in the order of a group.
 PACKTRAIN_AVX2 inline __m256i spread(const uint8_t* pixels) {
-  const __m256i shuffle = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9,
-                                           -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
+  const __m256i shuffle = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
+                                           6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
   const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pixels)));
   return _mm256_shuffle_epi8(both, shuffle);
 }
@@ -68,68 +67,61 @@ PACKTRAIN_AVX2 inline __m256i load_words(const int16_t* words) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words));
 }
 
+// Red, green, blue and nothing of one output; the sum of the upper and the lower half is still to be taken.
+template <uint32_t kGroups>
+PACKTRAIN_AVX2 inline __m256i weigh(const uint8_t* pixels, const int16_t* words, uint32_t groups) {
+  const __m256i first = spread(pixels);
+  __m256i high = _mm256_madd_epi16(first, load_words(words));
+  __m256i low = _mm256_madd_epi16(first, load_words(words + 16));
+  for (uint32_t group = 1; group < (kGroups != 0 ? kGroups : groups); ++group) {
+    const __m256i more = spread(pixels + size_t{group} * kTapsInGroup * 3);
+    const int16_t* at = words + size_t{group} * kGroupWords;
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(more, load_words(at)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(more, load_words(at + 16)));
+  }
+  return join(high, low);
+}
+
+// Two outputs side by side, rounded.
+PACKTRAIN_AVX2 inline __m256i fold(__m256i a, __m256i b) {
+  const __m256i sum =
+      _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+  return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << (kWeightBits - 1))), kWeightBits);
+}
+
 // `kGroups` 0: any number of them, known at run time only.
 template <uint32_t kGroups>
-PACKTRAIN_AVX2 void across_groups(uint32_t outputs, const AcrossTable& table, const uint8_t* const* from,
-                                  uint8_t* const* to) {
+PACKTRAIN_AVX2 void across_groups(const AcrossTable& table, const uint8_t* from, uint8_t* to) {
   const uint32_t groups = kGroups != 0 ? kGroups : table.groups;
+  const size_t stride = size_t{groups} * kGroupWords;
   const int16_t* words = table.weights.data();
-  const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
-  for (uint32_t x = 0; x < outputs; ++x) {
-    const uint32_t first = table.first[x];
-    __m256i sums[kRowsAtOnce];
-    const __m256i high = load_words(words), low = load_words(words + 16);
-    words += kGroupWords;
-    if constexpr (kGroups == 1) {
-      for (uint32_t row = 0; row < kRowsAtOnce; ++row) {
-        const __m256i pixels = spread(from[row] + first);
-        sums[row] = join(_mm256_madd_epi16(pixels, high), _mm256_madd_epi16(pixels, low));
-      }
-    } else {
-      __m256i highs[kRowsAtOnce], lows[kRowsAtOnce];
-      for (uint32_t row = 0; row < kRowsAtOnce; ++row) {
-        const __m256i pixels = spread(from[row] + first);
-        highs[row] = _mm256_madd_epi16(pixels, high);
-        lows[row] = _mm256_madd_epi16(pixels, low);
-      }
-      for (uint32_t group = 1; group < groups; ++group, words += kGroupWords) {
-        const __m256i more_high = load_words(words), more_low = load_words(words + 16);
-        for (uint32_t row = 0; row < kRowsAtOnce; ++row) {
-          const __m256i pixels = spread(from[row] + first + size_t{group} * kTapsInGroup * 3);
-          highs[row] = _mm256_add_epi32(highs[row], _mm256_madd_epi16(pixels, more_high));
-          lows[row] = _mm256_add_epi32(lows[row], _mm256_madd_epi16(pixels, more_low));
-        }
-      }
-      for (uint32_t row = 0; row < kRowsAtOnce; ++row) sums[row] = join(highs[row], lows[row]);
-    }
-    // The halves of each row belong together: rows 0 and 2 (1 and 3) side by side make one vector.
-    const auto fold = [&](__m256i a, __m256i b) PACKTRAIN_AVX2 {
-      const __m256i sum =
-          _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-      return _mm256_srai_epi32(_mm256_add_epi32(sum, half), kWeightBits);
-    };
-    const __m256i even = fold(sums[0], sums[2]), odd = fold(sums[1], sums[3]);
-    const __m256i shorts = _mm256_packs_epi32(even, odd);
-    const __m256i bytes = _mm256_packus_epi16(shorts, shorts);
-    const __m128i lower = _mm256_castsi256_si128(bytes), upper = _mm256_extracti128_si256(bytes, 1);
-    // Four bytes for three: the fourth is written over by the next pixel, or is slack.
-    const size_t at = size_t{3} * x;
-    _mm_storeu_si32(to[0] + at, lower);
-    _mm_storeu_si32(to[1] + at, _mm_srli_si128(lower, 4));
-    _mm_storeu_si32(to[2] + at, upper);
-    _mm_storeu_si32(to[3] + at, _mm_srli_si128(upper, 4));
+  const __m128i without_fourth = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  const uint32_t* first = table.first.data();
+  const uint32_t* end = first + table.first.size();
+  for (; first != end; first += kOutputsAtOnce) {
+    const __m256i a = weigh<kGroups>(from + first[0], words, groups);
+    const __m256i b = weigh<kGroups>(from + first[1], words + stride, groups);
+    const __m256i c = weigh<kGroups>(from + first[2], words + 2 * stride, groups);
+    const __m256i d = weigh<kGroups>(from + first[3], words + 3 * stride, groups);
+    words += kOutputsAtOnce * stride;
+    // Packing goes by halves of 128 bits: a and b come to lie in the lower, c and d in the upper one.
+    const __m256i shorts = _mm256_packs_epi32(fold(a, c), fold(b, d));
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(shorts, shorts), 0b1000);
+    const __m128i pixels = _mm_shuffle_epi8(_mm256_castsi256_si128(bytes), without_fourth);
+    // Sixteen bytes for twelve: the rest is written over by the next pixels, or is slack.
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), pixels);
+    to += kOutputsAtOnce * 3;
   }
 }
 
-void across_avx2(const ResizeAxis& axis, uint32_t, const AcrossTable& table, const uint8_t* const* from,
-                 uint8_t* const* to) {
+void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const uint8_t* from, uint8_t* to) {
   switch (table.groups) {
     case 1:
-      return across_groups<1>(axis.outputs(), table, from, to);
+      return across_groups<1>(table, from, to);
     case 2:
-      return across_groups<2>(axis.outputs(), table, from, to);
+      return across_groups<2>(table, from, to);
     default:
-      return across_groups<0>(axis.outputs(), table, from, to);
+      return across_groups<0>(table, from, to);
   }
 }
 

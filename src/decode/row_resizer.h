@@ -2,7 +2,6 @@
 // can be made. Holds as many rows as one output row needs, never the image.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -38,12 +37,7 @@ class RowResizer {
 
  private:
   uint8_t* held_row(uint32_t row) { return &held_[(row % capacity_) * held_bytes_]; }
-  void resize_across(const uint8_t* const* rows, uint32_t count);
-  void hold(const uint8_t* const* rows, uint32_t count);
-  // Makes output row next_output_ from held rows, one axis done or none; false if rows are missing yet.
-  bool resize_down(uint8_t* to);
   void give_out();
-  void give_out_down_first();
 
   const ResampleKernels& kernels_;
   const ResizeAxis *x_ = nullptr, *y_ = nullptr;
@@ -55,9 +49,9 @@ class RowResizer {
   uint32_t capacity_ = 1;  // of the ring
   uint32_t next_source_ = 0, next_output_ = 0;
   std::vector<uint8_t> held_;          // a ring of rows: resized across, or as they came
-  std::vector<uint8_t> half_resized_;  // down first: kRowsAtOnce rows that wait to be resized across
-  std::vector<uint8_t> output_rows_;   // kRowsAtOnce of them
-  std::vector<const uint8_t*> taps_;   // rows of one output
+  std::vector<uint8_t> half_resized_;  // down first: one row that is still to be resized across
+  std::vector<uint8_t> output_row_;
+  std::vector<const uint8_t*> taps_;  // rows of one output
 };
 
 }  // namespace packtrain
