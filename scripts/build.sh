@@ -17,7 +17,7 @@ build() {
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   case $preset in
-    dev) options+=(-DPACKTRAIN_PYTHON=ON "-DPython_EXECUTABLE=$root/.venv/bin/python") ;;
+    dev | release) options+=(-DPACKTRAIN_PYTHON=ON "-DPython_EXECUTABLE=$root/.venv/bin/python") ;;
     fuzz)
       clang=$(find_clang)
       [ -n "$clang" ] || stop "the fuzz targets need Clang, and there is none"
@@ -34,7 +34,7 @@ build() {
       base=release
       options+=(-DPACKTRAIN_BENCH=ON -DPACKTRAIN_PYTHON=ON "-DPython_EXECUTABLE=$root/.venv/bin/python")
       ;;
-    release | asan | tsan) ;;
+    asan | tsan) ;;
     *) stop "there is no preset '$preset'; see ./dev help" ;;
   esac
   mkdir -p "$folder"

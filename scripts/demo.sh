@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# The demo: scripts/demo.sh PACKTRAIN. A set of photos goes through every verb and back, in build/demo.
+# The demo: scripts/demo.sh BUILD. A set of photos goes through every verb and back, and into batches, in build/demo.
+# BUILD is a folder with the command and the Python package.
 set -euo pipefail
-packtrain=$(realpath "$1")
+packtrain=$(realpath "$1/tools/packtrain")
+package=$(realpath "$1/python")
+python=$PWD/.venv/bin/python
+examples=$PWD/examples
 demo=build/demo
 photos=600
 rm -rf "$demo"
@@ -33,6 +37,10 @@ step "5. The way back: the same names, the same bytes"
 run packtrain extract photos.pt back
 run diff -r photos back
 printf 'no difference\n'
+
+step "6. Loaded: the calculation-free loop of a training, from the shards and from loose files"
+printf '$ python examples/loading_race.py photos photos.pt\n'
+PYTHONPATH=$package "$python" "$examples/loading_race.py" photos photos.pt
 
 step "What to type next"
 cat <<TEXT

@@ -157,7 +157,7 @@ def small_soak(run: StageRun) -> Outcome:
 def demo(run: StageRun) -> Outcome:
     if not run.build("dev"):
         return Outcome(failed=1)
-    return run.counted("bash", "scripts/demo.sh", "build/dev/tools/packtrain")
+    return run.counted("bash", "scripts/demo.sh", "build/dev")
 
 
 def pip_install(run: StageRun) -> Outcome:
