@@ -46,12 +46,17 @@ template <class Store>
 PACKTRAIN_AVX2 void convert(const uint8_t* from, size_t values, const PixelFactors& factors, std::byte* to,
                             PixelKernels::Convert rest) {
   constexpr size_t kNumber = sizeof(typename Store::Number);
-  const float *scale = factors.scale.data(), *offset = factors.offset.data();
-  size_t i = 0;
-  for (; i + kFactorPeriod <= values; i += kFactorPeriod)
-    for (size_t part = 0; part < kFactorPeriod; part += 8)
-      Store::store(apply(from + i + part, scale + part, offset + part), to + (i + part) * kNumber);
-  if (i < values) rest(from + i, values - i, factors, to + i * kNumber);
+  if (values < kFactorVector) return rest(from, values, factors, to);
+  const auto step = [&](size_t i, size_t place) PACKTRAIN_AVX2 {
+    Store::store(apply(from + i, &factors.scale[place], &factors.offset[place]), to + i * kNumber);
+  };
+  size_t place = 0;
+  for (size_t i = 0; i + kFactorVector <= values; i += kFactorVector) {
+    step(i, place);
+    place = place + kFactorVector < kFactorPeriod ? place + kFactorVector : 0;
+  }
+  // The last vector ends with the last value, and overlaps the one before it.
+  if (values % kFactorVector != 0) step(values - kFactorVector, (values - kFactorVector) % kFactorPeriod);
 }
 
 void float32_avx2(const uint8_t* from, size_t values, const PixelFactors& factors, std::byte* to) {
@@ -66,29 +71,40 @@ void bfloat16_avx2(const uint8_t* from, size_t values, const PixelFactors& facto
 
 // 16 pixels a step: each third of their 48 bytes holds some bytes of every channel; a shuffle puts them in
 // place and leaves the rest zero, so that three of them together make a channel.
+struct SplitShuffles {
+  alignas(16) int8_t places[3][3][16]{};  // [channel][third]
+  constexpr SplitShuffles() {
+    for (int channel = 0; channel < 3; ++channel)
+      for (int third = 0; third < 3; ++third)
+        for (int i = 0; i < 16; ++i) {
+          const int at = 3 * i + channel - 16 * third;
+          places[channel][third][i] = static_cast<int8_t>(at >= 0 && at < 16 ? at : -1);
+        }
+  }
+};
+constexpr SplitShuffles kSplit;
+
+PACKTRAIN_AVX2 inline __m128i pick(const __m128i (&thirds)[3], int channel) {
+  const auto picked = [&](int third) PACKTRAIN_AVX2 {
+    return _mm_shuffle_epi8(thirds[third],
+                            _mm_load_si128(reinterpret_cast<const __m128i*>(kSplit.places[channel][third])));
+  };
+  return _mm_or_si128(_mm_or_si128(picked(0), picked(1)), picked(2));
+}
+
 PACKTRAIN_AVX2 void split_avx2(const uint8_t* rgb, size_t pixels, uint8_t* red, uint8_t* green,
                                uint8_t* blue) {
-  alignas(16) int8_t shuffles[3][3][16];  // [channel][third]
-  for (int channel = 0; channel < 3; ++channel)
-    for (int third = 0; third < 3; ++third)
-      for (int i = 0; i < 16; ++i) {
-        const int at = 3 * i + channel - 16 * third;
-        shuffles[channel][third][i] = static_cast<int8_t>(at >= 0 && at < 16 ? at : -1);
-      }
-  uint8_t* const planes[3] = {red, green, blue};
+  const auto load = [](const uint8_t* at)
+                        PACKTRAIN_AVX2 { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  const auto store = [](uint8_t* at, __m128i plane)
+                         PACKTRAIN_AVX2 { _mm_storeu_si128(reinterpret_cast<__m128i*>(at), plane); };
   size_t i = 0;
   for (; i + 16 <= pixels; i += 16) {
-    __m128i thirds[3];
-    for (int third = 0; third < 3; ++third)
-      thirds[third] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rgb + 3 * i + 16 * third));
-    for (int channel = 0; channel < 3; ++channel) {
-      __m128i plane = _mm_setzero_si128();
-      for (int third = 0; third < 3; ++third) {
-        const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(shuffles[channel][third]));
-        plane = _mm_or_si128(plane, _mm_shuffle_epi8(thirds[third], shuffle));
-      }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(planes[channel] + i), plane);
-    }
+    const uint8_t* at = rgb + 3 * i;
+    const __m128i thirds[3] = {load(at), load(at + 16), load(at + 32)};
+    store(red + i, pick(thirds, 0));
+    store(green + i, pick(thirds, 1));
+    store(blue + i, pick(thirds, 2));
   }
   if (i < pixels) kScalarPixels.split(rgb + 3 * i, pixels - i, red + i, green + i, blue + i);
 }

@@ -98,7 +98,7 @@ PixelWriter::PixelWriter(const ImageSpec& spec, const PixelKernels& kernels)
     const auto offset = static_cast<float>(-mean / deviation);
     channel_factors_[channel].scale.fill(scale);
     channel_factors_[channel].offset.fill(offset);
-    for (size_t i = channel; i < kFactorPeriod; i += 3) {
+    for (size_t i = channel; i < pixel_factors_.scale.size(); i += 3) {
       pixel_factors_.scale[i] = scale;
       pixel_factors_.offset[i] = offset;
     }

@@ -10,10 +10,12 @@
 
 namespace packtrain {
 
-// Factors repeat every 24 values: whole vectors of eight, whatever the number of channels between equal ones.
-constexpr size_t kFactorPeriod = 24;
+// Factors repeat every 24 values: whole vectors of eight, for pixels of three channels and for single
+// channels. A vector may be loaded from any place in a period.
+constexpr size_t kFactorPeriod = 24, kFactorVector = 8;
 struct PixelFactors {
-  std::array<float, kFactorPeriod> scale, offset;  // value = byte * scale + offset, rounded twice
+  std::array<float, kFactorPeriod + kFactorVector> scale,
+      offset;  // value = byte * scale + offset, rounded twice
 };
 
 // One instruction set. Immutable. All give the same bits.

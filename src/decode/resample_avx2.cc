@@ -125,39 +125,60 @@ void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const ui
   }
 }
 
+// The weights of two taps, side by side in every lane.
+struct TapPair {
+  __m256i high, low;
+};
+PACKTRAIN_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t tap, uint32_t count) {
+  constexpr int32_t kLowMask = (1 << kLowBits) - 1;
+  const int32_t one = weights[tap], other = tap + 1 < count ? weights[tap + 1] : 0;
+  return {_mm256_set1_epi32(one >> kLowBits | (other >> kLowBits) << 16),
+          _mm256_set1_epi32((one & kLowMask) | (other & kLowMask) << 16)};
+}
+
+// Most images need few taps, whose weights are made once for a row; of many, they are made again for each
+// step.
+constexpr uint32_t kFewTaps = 16;
+
 // Two rows, interleaved byte by byte and widened, against a pair of weights: 16 columns a step.
-PACKTRAIN_AVX2 void down_avx2(const uint8_t* const* rows, const int32_t* weights, uint32_t count,
+template <bool kFew>
+PACKTRAIN_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights, uint32_t count,
                               size_t bytes, uint8_t* to) {
   const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
-  const __m128i zero = _mm_setzero_si128();
   constexpr size_t kColumns = 16;
+  TapPair pairs[kFew ? kFewTaps / 2 : 1];
+  if constexpr (kFew)
+    for (uint32_t tap = 0; tap < count; tap += 2) pairs[tap / 2] = pair_of(weights, tap, count);
   for (size_t at = 0; at < bytes; at += kColumns) {
     __m256i high[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     __m256i low[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (uint32_t tap = 0; tap < count; tap += 2) {
-      const bool pair = tap + 1 < count;
-      const int32_t one = weights[tap], other = pair ? weights[tap + 1] : 0;
-      const __m256i both_high = _mm256_set1_epi32(one >> kLowBits | (other >> kLowBits) << 16);
-      constexpr int32_t kLowMask = (1 << kLowBits) - 1;
-      const __m256i both_low = _mm256_set1_epi32((one & kLowMask) | (other & kLowMask) << 16);
+      const TapPair pair = kFew ? pairs[tap / 2] : pair_of(weights, tap, count);
+      // The last of an odd number stands beside itself, with a weight of nothing.
+      const uint8_t* other = rows[std::min(tap + 1, count - 1)];
       const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[tap] + at));
-      const __m128i b = pair ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[tap + 1] + at)) : zero;
-      const __m256i pixels[2] = {_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)),
-                                 _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b))};
-      for (int i = 0; i < 2; ++i) {
-        high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(pixels[i], both_high));
-        low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(pixels[i], both_low));
-      }
+      const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(other + at));
+      const __m256i left = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
+      const __m256i right = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
+      high[0] = _mm256_add_epi32(high[0], _mm256_madd_epi16(left, pair.high));
+      low[0] = _mm256_add_epi32(low[0], _mm256_madd_epi16(left, pair.low));
+      high[1] = _mm256_add_epi32(high[1], _mm256_madd_epi16(right, pair.high));
+      low[1] = _mm256_add_epi32(low[1], _mm256_madd_epi16(right, pair.low));
     }
-    __m256i sums[2];
-    for (int i = 0; i < 2; ++i)
-      sums[i] = _mm256_srai_epi32(_mm256_add_epi32(join(high[i], low[i]), half), kWeightBits);
+    const __m256i left = _mm256_srai_epi32(_mm256_add_epi32(join(high[0], low[0]), half), kWeightBits);
+    const __m256i right = _mm256_srai_epi32(_mm256_add_epi32(join(high[1], low[1]), half), kWeightBits);
     // Packing goes by halves of 128 bits; the permutation puts the columns back into order.
-    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packs_epi32(sums[0], sums[1]), 0b11011000);
+    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packs_epi32(left, right), 0b11011000);
     const __m128i packed =
         _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), packed);
   }
+}
+
+void down_avx2(const uint8_t* const* rows, const int32_t* weights, uint32_t count, size_t bytes,
+               uint8_t* to) {
+  if (count <= kFewTaps) return down_taps<true>(rows, weights, count, bytes, to);
+  down_taps<false>(rows, weights, count, bytes, to);
 }
 
 }  // namespace
