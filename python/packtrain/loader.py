@@ -65,7 +65,7 @@ class Loader:
         self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
         self.batch_size = self.global_batch_size // self.world_size
         self.image = image
-        self.drop_last = last == "drop"
+        self.last = last
         self._shuffle = shuffle
         self._transform = transform
         self._flags = [
@@ -78,7 +78,7 @@ class Loader:
         self._decodes = {name: decode for name, decode in self._fields.items() if decode is not None}
 
         chosen = choose_indices(self.dataset, indices)
-        samples = len(self.dataset) if chosen is None else len(chosen)
+        self._samples = samples = len(self.dataset) if chosen is None else len(chosen)
         class_weights = choose_weights(self.dataset, weights)
         selects = chosen is not None or bool(class_weights)
         self._order_is_free = shuffle and order == "auto"
@@ -103,10 +103,12 @@ class Loader:
         }
         self._use(_core.Loader(self.dataset, **self._arguments))
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
+        self._taken = 0  # batches of the newest iterator, which has so many:
+        self._steps = 0
         self._inside = False  # an epoch, whose place the engine knows
         self._first_epoch = 0  # of every iter() without shuffling
         self._closed = False
-        self._generation = 0  # of iterators: only the newest may go on
+        self._generation = 0  # of iterators that are in use: only the newest may go on
         self._python_seconds = 0.0
         if samples and not len(self):
             warnings.warn(
@@ -125,15 +127,35 @@ class Loader:
         return self._engine.steps_of_whole_epoch
 
     def __iter__(self) -> Iterator[Batch]:
-        """Begins the next epoch, or goes on where a loaded state was; without shuffling, begins anew."""
+        """The next epoch, or the rest of that in which a loaded state was; without shuffling, always anew."""
         if self._closed:
             raise InvalidError("the loader was closed; make a new one")
-        epoch, consumed = self._start
-        self._engine.start(epoch, consumed)
-        self._start = (epoch + 1 if self._shuffle else self._first_epoch, 0)
+        return _Epoch(self)
+
+    def _begin(self) -> int:
+        """Starts what iter() promised, and tells which generation of iterators that is.
+
+        Not before the first batch is asked for: frameworks make iterators that they do not use, and say which
+        epoch it is when they have one already.
+        """
+        if self._closed:
+            raise InvalidError("the loader was closed; make a new one")
+        self._engine.start(*self._start)
+        if self._is_over():
+            self._start = (self._start[0] + 1, 0)
+            self._engine.start(*self._start)
+        self._start = (self._start[0] + 1 if self._shuffle else self._first_epoch, 0)
+        self._taken, self._steps = 0, self._engine.steps
         self._inside = True
         self._generation += 1
-        return _Epoch(self, self._generation)
+        return self._generation
+
+    def _is_over(self) -> bool:
+        """Whether a loaded state has left nothing of its epoch, for any rank."""
+        _, consumed = self._start
+        if self.last == "keep":
+            return consumed > 0 and consumed >= self._samples
+        return consumed > 0 and self._engine.steps == 0
 
     def _next(self) -> Batch | None:
         batch = self._engine.next()
@@ -143,6 +165,7 @@ class Loader:
                 self._engine.stop()
             return None
         self._inside = True
+        self._taken += 1
         return self._finished(batch)
 
     def _finished(self, batch: _core.Batch) -> Batch:
@@ -190,9 +213,12 @@ class Loader:
         return str(self._arguments["order"])
 
     def state_dict(self) -> dict[str, int | str]:
-        """Where the run stands: plain numbers and words, below 1 KB as JSON, the same on every rank."""
+        """Where the run stands: plain numbers and words, below 1 KB as JSON, the same on every rank.
+
+        With the last batch of an epoch it stands at the beginning of the next.
+        """
         state: dict[str, int | str] = json.loads(self._engine.state())
-        if not self._inside:
+        if not self._inside or self._taken == self._steps:
             state["epoch"], state["consumed"] = self._start
         return state
 
@@ -246,9 +272,9 @@ class Loader:
 class _Epoch:
     """One way through an epoch. Dropped half-way, as by `break`, it ends the work that is under way."""
 
-    def __init__(self, loader: Loader, generation: int) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._generation = generation
+        self._generation = 0  # not begun
         self._ended = False
 
     def __iter__(self) -> Iterator[Batch]:
@@ -257,6 +283,8 @@ class _Epoch:
     def __next__(self) -> Batch:
         if self._ended:
             raise StopIteration
+        if not self._generation:
+            self._generation = self._loader._begin()
         if self._generation != self._loader._generation:
             raise InvalidError(
                 "this iteration is over: the loader was iterated anew, closed, or given a state meanwhile"
@@ -268,5 +296,5 @@ class _Epoch:
         return batch
 
     def __del__(self) -> None:
-        if not self._ended and self._generation == self._loader._generation:
+        if not self._ended and self._generation == self._loader._generation != 0:
             self._loader._engine.stop()

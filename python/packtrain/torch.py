@@ -28,7 +28,6 @@ class Loader(ArrayLoader):
 
     # What code that takes a DataLoader may look at.
     num_workers = 0
-    sampler = None
     batch_sampler = None
 
     def __init__(
@@ -43,10 +42,16 @@ class Loader(ArrayLoader):
         if pin_memory is True and not can_pin:
             warnings.warn("pin_memory=True has no effect: torch finds no CUDA here", stacklevel=2)
         self.pin_memory = bool(pin_memory) and can_pin
+        self.drop_last = self.last == "drop"
 
     def set_epoch(self, epoch: int) -> None:
         """As DistributedSampler has it; `loader.epoch = epoch` is the same."""
         self.epoch = epoch
+
+    @property
+    def sampler(self) -> EpochSetter:
+        """By it, frameworks say which epoch begins."""
+        return EpochSetter(self)
 
     def _finished(self, batch: _core.Batch) -> Batch:
         columns = super()._finished(batch)
@@ -69,6 +74,16 @@ class Loader(ArrayLoader):
             same = all(isinstance(v, torch.Tensor) and v.shape == first.shape for v in values)
             return torch.stack(values) if same else values
         return _tensor(super()._stacked(values))
+
+
+class EpochSetter:
+    """What is left of a sampler where the order is the loader's own affair."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
 
 
 def _tensor(column: Any) -> Any:

@@ -18,8 +18,10 @@ import pytest
 IMAGE = pt.CenterCrop(24, 32)
 
 
-def indices_of(loader: pt.Loader) -> list[int]:
+def indices_of(loader: pt.Loader, epoch: int | None = None) -> list[int]:
     """What one epoch brings, in order."""
+    if epoch is not None:
+        loader.epoch = epoch
     return [index for batch in loader for index in batch["index"].tolist()]
 
 
@@ -142,6 +144,22 @@ def test_iter_begins_the_next_epoch_after_a_break_too(train: pt.Dataset) -> None
     assert loader.epoch == 2
 
 
+def test_an_unused_iterator_uses_up_no_epoch(train: pt.Dataset) -> None:
+    reference = pt.Loader(train, batch_size=6)
+    expected = [indices_of(reference) for _ in range(4)]
+    loader = pt.Loader(train, batch_size=6)
+    iter(loader)
+    unused = iter(loader)
+    assert (loader.epoch, loader.state_dict()["consumed"]) == (0, 0)
+    for batch, number in zip(loader, range(0, 36, 6)):
+        assert batch["index"].tolist() == expected[0][number : number + 6]
+        iter(loader)  # does not disturb the one that is in use
+    assert [i for batch in unused for i in batch["index"].tolist()] == expected[1]
+    late = iter(loader)
+    loader.epoch = 3  # said before its first batch: Lightning does it in this order
+    assert [i for batch in late for i in batch["index"].tolist()] == expected[3]
+
+
 def test_without_shuffling_it_always_begins_at_the_first_sample(train: pt.Dataset) -> None:
     loader = pt.Loader(train, batch_size=6, shuffle=False, image=pt.RandomResizedCrop(8))
     assert loader.order == "source"
@@ -248,6 +266,29 @@ def test_a_state_between_epochs_begins_the_next(train: pt.Dataset) -> None:
     assert indices_of(other) == expected
     loader.load_state_dict(state)  # back
     assert indices_of(loader) == expected
+
+
+@pytest.mark.parametrize("last", ["drop", "pad", "keep"])
+def test_a_state_at_the_last_batch_begins_the_next_epoch(train: pt.Dataset, last: Any) -> None:
+    loader = pt.Loader(train, batch_size=10, last=last)
+    for _ in zip(range(len(loader)), loader):  # as frameworks do: they never ask for one more
+        assert loader.epoch == 0
+        state = loader.state_dict()
+    assert (state["epoch"], state["consumed"]) == (1, 0)
+    loader.load_state_dict(state)
+    assert indices_of(loader) == indices_of(pt.Loader(train, batch_size=10, last=last), epoch=1)
+
+
+def test_a_state_too_near_the_end_for_a_larger_batch_begins_the_next_epoch(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=8)
+    for _ in zip(range(3), loader):
+        state = loader.state_dict()
+    larger = pt.Loader(train, batch_size=20)
+    larger.load_state_dict(state)
+    assert indices_of(larger) == indices_of(pt.Loader(train, batch_size=20), epoch=1)
+    kept = pt.Loader(train, batch_size=20, last="keep")
+    kept.load_state_dict(state)
+    assert len(indices_of(kept)) == 36 - 24
 
 
 def test_setting_the_epoch_keeps_a_place_within_it(train: pt.Dataset) -> None:
