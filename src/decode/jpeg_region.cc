@@ -27,6 +27,7 @@ namespace {
 
 constexpr uint32_t kRowsAtATime = 16;
 constexpr uint32_t kWidestBlock = 32;  // pixels in one unit of the widest sampling
+constexpr JDIMENSION kNarrowest = 32;  // of fewer columns the library would not smooth the chroma
 // The library writes aligned rows past the cache, where the resize would have to fetch them again from
 // memory.
 constexpr size_t kAlignment = 64, kOffAlignment = 8;
@@ -224,7 +225,7 @@ Status JpegDecoder::read(const Region& region, RowResizer& sink) {
   info_.scale_num = 1;
   info_.scale_denom = region.shrink;
   // The library moves the left edge to a block's; one pixel more on either side is for smooth chroma.
-  const size_t widest = size_t{region.width} + kWidestBlock + 2;
+  const size_t widest = std::max<size_t>(region.width + 2, kNarrowest) + kWidestBlock;
   row_bytes_ = (widest * (inks ? 4 : 3) + kRowSlack + kAlignment - 1) / kAlignment * kAlignment;
   rgb_row_bytes_ = widest * 3 + kRowSlack;
   const size_t all_rows = row_bytes_ * kRowsAtATime + 2 * kAlignment;
@@ -240,7 +241,12 @@ void JpegDecoder::read_region(JpegDecoder& self) {
   const Region& region = self.region_;
   jpeg_start_decompress(&info);
   JDIMENSION left = region.left > 0 ? region.left - 1 : 0;
-  JDIMENSION width = std::min(info.output_width, region.left + region.width + 1) - left;
+  JDIMENSION right = std::min(info.output_width, region.left + region.width + 1);
+  if (right - left < kNarrowest) {
+    right = std::min(info.output_width, left + kNarrowest);
+    left = std::min(left, right - std::min(right, kNarrowest));
+  }
+  JDIMENSION width = right - left;
   if (width < info.output_width) {
     jpeg_crop_scanline(&info, &left, &width);
   } else {
