@@ -14,6 +14,11 @@ from pathlib import Path
 
 from figures import (
     dataset_items,
+    load_bytes,
+    load_next,
+    load_slow,
+    load_threads,
+    load_train,
     open_index,
     pack_jobs,
     pack_million,
@@ -29,6 +34,7 @@ from harness.report import Report
 from harness.workloads import Workloads
 
 ROOT = Path(__file__).resolve().parent.parent
+REAL_TIME = ("chrt", "-r", "1")
 
 FIGURES: dict[str, Figure] = {
     module.FIGURE.name: module.FIGURE
@@ -42,6 +48,11 @@ FIGURES: dict[str, Figure] = {
         verify_cat,
         open_index,
         pack_million,
+        load_train,
+        load_bytes,
+        load_next,
+        load_threads,
+        load_slow,
     )
 }
 
@@ -55,6 +66,10 @@ def measure(figure: Figure, bench: Bench, date: str) -> Report:
         command += f" --rounds {bench.rounds}"
     if bench.workloads.scale != 1:
         command += f" --scale {bench.workloads.scale:g}"
+    if bench.workloads.photos:
+        command += " --photos PHOTOS"
+    if bench.prefix:
+        command += " --real-time"
     workloads = dict(bench.workloads.described)
     return Report(figure.name, figure.question, date, command, bench.rounds, workloads, facts, outcome)
 
@@ -66,6 +81,12 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, help="instead of each figure's own number")
     parser.add_argument("--scale", type=float, default=1.0, help="of the workloads, for a quick look")
+    parser.add_argument("--photos", type=Path, help="a class tree of JPEGs to load instead of made ones")
+    parser.add_argument(
+        "--real-time",
+        action="store_true",
+        help="loaders run before all other processes, so that a shared machine disturbs them less",
+    )
     parser.add_argument("--data", type=Path, default=ROOT / "build" / "bench-data", help="where data is kept")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "bench", help="the build to measure")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "runs", help="where reports go")
@@ -77,11 +98,15 @@ def main() -> int:
     build, data = arguments.build.resolve(), arguments.data.resolve()
     data.mkdir(parents=True, exist_ok=True)
     os.environ["PACKTRAIN_SLOWFS"] = str(build / "bench" / "slowfs")
-    workloads = Workloads(build / "tools" / "packtrain", data, arguments.scale)
+    workloads = Workloads(build / "tools" / "packtrain", data, arguments.scale, arguments.photos)
+    prefix = REAL_TIME if arguments.real_time else ()
+    if arguments.real_time:
+        # Before the loaders: who watches them, and the slow filesystem that they wait for.
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
     missed = 0
     for name in arguments.names or FIGURES:
         figure = FIGURES[name]
-        bench = Bench(ROOT, build, Path(sys.executable), workloads, arguments.rounds or figure.rounds)
+        bench = Bench(ROOT, build, Path(sys.executable), workloads, arguments.rounds or figure.rounds, prefix)
         begun = time.monotonic()
         report = measure(figure, bench, time.strftime("%Y-%m-%d"))
         page = report.write(arguments.out)

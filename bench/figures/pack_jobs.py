@@ -31,7 +31,9 @@ def measure(bench: Bench) -> Outcome:
                     for jobs in ("1", "2"):
                         name = f"{jobs} jobs, {workload}, {backend}, {place}"
                         out = folder / f"{workload}-{backend}-{jobs}"
-                        contenders.append(pack(bench, name, tree, backend, "--jobs", jobs, "--shards", SHARDS, out=out))
+                        contenders.append(
+                            pack(bench, name, tree, backend, "--jobs", jobs, "--shards", SHARDS, out=out)
+                        )
             series = bench.take_turns(contenders)
             for backend in BACKENDS:
                 for place, target in (("memory", TARGET), ("disk", None)):

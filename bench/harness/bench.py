@@ -21,6 +21,7 @@ class Bench:
     python: Path  # the interpreter of the environment that holds the peers
     workloads: Workloads
     rounds: int
+    prefix: tuple[str, ...] = ()  # in front of every command that is measured by the figures of loading
 
     @property
     def packtrain(self) -> Path:
@@ -33,6 +34,10 @@ class Bench:
         """The command that starts a program of bench/peers."""
         return [self.python, self.root / "bench" / "peers" / f"{name}.py"]
 
+    def python_of(self, group: str) -> Path:
+        """The interpreter of a group of bench/peers/setup.sh, or without one that of the benchmarks."""
+        return self.root / "build" / "peers" / group / "bin" / "python" if group else self.python
+
     def take_turns(self, contenders: Sequence[Contender], rounds: int | None = None) -> dict[str, Series]:
         return take_turns(contenders, rounds or self.rounds, self.in_words)
 
@@ -40,6 +45,7 @@ class Bench:
         """A command without the places of this machine."""
         for path, name in (
             (self.workloads.data, "DATA"),
+            (self.root / "build" / "peers", "PEERS"),
             (self.python, "python"),
             (self.packtrain, "packtrain"),
             (self.build, "BUILD"),

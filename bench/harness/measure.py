@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")
+from harness.process_tree import busy_seconds
+
 POLL_SECONDS = 0.01
 
 
@@ -65,13 +66,6 @@ class Contender:
     # Reads the time from what the command printed, where the command's own start is not to count against it.
     own_seconds: Callable[[str], float] | None = None
     watch_memory: bool = False
-
-
-def busy_seconds() -> float:
-    """Processor time of the whole machine since it started, idle excluded."""
-    fields = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    idle, waiting = fields[3], fields[4]
-    return (sum(fields) - idle - waiting) / TICKS
 
 
 class MemoryWatch:

@@ -1,0 +1,80 @@
+"""What the consumer of batches notices: the call of next(), the heap, and a busy thread beside it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from harness.bench import Bench, Figure
+from harness.loading import BATCH
+from harness.measure import Series, run_program
+from harness.outcome import Comparison, Outcome, Reading
+
+MICROSECONDS = 20
+BESIDE = 0.9
+
+
+def ask(bench: Bench, question: str, dataset: Path, **environment: str) -> Any:
+    command = [*bench.prefix, *bench.peer("load_next"), question, dataset, "--batch", str(BATCH)]
+    paths = f"{bench.root / 'bench'}:{bench.build / 'python'}"
+    printed, _ = run_program(command, {"PYTHONPATH": paths, **environment})
+    return json.loads(printed)
+
+
+def measure(bench: Bench) -> Outcome:
+    outcome = Outcome()
+    dataset = bench.workloads.training().dataset
+    waits: list[float] = []
+    alone, together = [], []
+    for _ in range(bench.rounds):
+        waits += ask(bench, "wait", dataset)["microseconds"]
+        beside = ask(bench, "beside", dataset)
+        alone += beside["alone"]
+        together += beside["together"]
+    counted = ask(bench, "steady", dataset)
+    library = bench.program("libcount_allocations.so")
+    heap = ask(bench, "steady", dataset, LD_PRELOAD=str(library))
+    if not heap["counted"]:
+        raise RuntimeError(f"{library} was not loaded: there is nothing that counts allocations")
+
+    outcome.comparisons.append(
+        Comparison(
+            "an epoch with a busy Python thread beside",
+            Series("with the thread", seconds=together),
+            Series("without it", seconds=alone),
+            BESIDE,
+            limit="next() must wait for the thread to give up the interpreter",
+        )
+    )
+    of_engine = heap["allocations"] - heap["allocations_of_consumer"]
+    outcome.readings += [
+        Reading("next() with the batch there, median", statistics.median(waits), "µs", at_most=MICROSECONDS),
+        Reading("the same, 99th percentile", statistics.quantiles(waits, n=100)[98], "µs"),
+        Reading("page faults a batch, all threads", counted["page_faults"], "", at_most=0),
+        Reading("heap allocations a batch, the loader's threads", of_engine, "", at_most=0),
+        Reading(
+            "heap allocations a batch, the consumer's thread",
+            heap["allocations_of_consumer"],
+            "",
+            at_most=0,
+            reason="Python objects around the batch, those of the interpreter and of NumPy included",
+        ),
+    ]
+    outcome.notes += [
+        f"batches of {BATCH} photos, as in load-train; {len(waits)} calls of next(), each after a rest in "
+        "which the batch was made",
+        f"counts are means over {counted['batches']} batches from the third epoch on",
+        "beside the busy thread the loader has one thread of its own, and leaves the other core to it: with "
+        "both cores decoding, the thread would take its share of them, whatever the interpreter does",
+    ]
+    return outcome
+
+
+FIGURE = Figure(
+    "load-next",
+    "What does next() cost when the batch is there, on the heap, and with a busy Python thread beside it?",
+    measure,
+    rounds=2,
+)

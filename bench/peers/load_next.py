@@ -1,0 +1,128 @@
+"""packtrain's loader seen by its consumer: prints JSON. Started by bench/figures/load_next.py.
+
+wait     next() when the batch is there already: microseconds of each call
+steady   page faults and, with libcount_allocations.so preloaded, heap allocations in a steady state
+beside   images a second, without and with a Python thread that computes beside it
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from loaders.common import TRAIN, Data
+from loaders.packtrain_loader import make_loader
+
+CALLS = 120
+REST_SECONDS = 0.08  # after a batch was taken: more than it takes to make another
+STEADY_EPOCHS = 2
+BESIDE_EPOCHS, BESIDE_TURNS = 1, 3
+
+
+def endless(loader: Any) -> Iterator[Any]:
+    while True:
+        yield from loader
+
+
+def wait(loader: Any) -> dict[str, Any]:
+    batches = endless(loader)
+    for _ in range(len(loader)):
+        next(batches)
+    microseconds = []
+    for _ in range(CALLS):
+        time.sleep(REST_SECONDS)
+        begun = time.perf_counter_ns()
+        batch = next(batches)
+        microseconds.append((time.perf_counter_ns() - begun) / 1e3)
+        del batch
+    return {"microseconds": microseconds}
+
+
+def heap_counters() -> tuple[Callable[[], int], Callable[[], int]] | None:
+    """Of all threads and of this one; nothing if the library that counts is not loaded."""
+    try:
+        both = ctypes.CDLL(None).heap_calls_all, ctypes.CDLL(None).heap_calls_of_main
+    except AttributeError:
+        return None
+    for counter in both:
+        counter.restype = ctypes.c_uint64
+    return both
+
+
+def steady(loader: Any) -> dict[str, Any]:
+    """Counts over whole epochs, one epoch after the first; the loop itself does nothing."""
+    counters = heap_counters()
+
+    def counts() -> list[int]:
+        heap = [counter() for counter in counters] if counters else [0, 0]
+        return [resource.getrusage(resource.RUSAGE_SELF).ru_minflt, *heap]
+
+    for _ in range(2):
+        for _ in loader:
+            pass
+    before, batches = counts(), 0
+    for _ in range(STEADY_EPOCHS):
+        for _ in loader:
+            batches += 1
+    faults, everywhere, here = (after - earlier for after, earlier in zip(counts(), before))
+    return {
+        "batches": batches,
+        "counted": counters is not None,
+        "page_faults": faults / batches,
+        "allocations": everywhere / batches,
+        "allocations_of_consumer": here / batches,
+    }
+
+
+def compute(over: threading.Event) -> None:
+    number = 0
+    while not over.is_set():
+        for _ in range(1000):
+            number = (number * 31 + 7) % 1_000_003
+
+
+def beside(loader: Any) -> dict[str, Any]:
+    """Without and with the thread in turns. The loader leaves it a core: what is asked is the GIL's price."""
+
+    def seconds_an_epoch() -> float:
+        begun = time.perf_counter()
+        for _ in range(BESIDE_EPOCHS):
+            for _ in loader:
+                pass
+        return (time.perf_counter() - begun) / BESIDE_EPOCHS
+
+    seconds_an_epoch()
+    alone, together = [], []
+    for _ in range(BESIDE_TURNS):
+        alone.append(seconds_an_epoch())
+        over = threading.Event()
+        thread = threading.Thread(target=compute, args=(over,))
+        thread.start()
+        together.append(seconds_an_epoch())
+        over.set()
+        thread.join()
+    return {"alone": alone, "together": together}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("question", choices=["wait", "steady", "beside"])
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--batch", type=int, required=True)
+    asked = parser.parse_args()
+    options = {"threads": "1"} if asked.question == "beside" else {}
+    nowhere = Path()
+    loader = make_loader(Data(nowhere, asked.dataset, nowhere, "", asked.batch, 0, options), TRAIN)
+    answer = {"wait": wait, "steady": steady, "beside": beside}[asked.question]
+    print(json.dumps(answer(loader)))
+
+
+if __name__ == "__main__":
+    main()
