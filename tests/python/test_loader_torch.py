@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
+import socket
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -161,6 +165,47 @@ def test_the_dataset_knows_labels_and_classes(packed: Path, train: pt.Dataset) -
     assert data[3] == train[3]
     with pytest.raises(pt.InvalidError, match="split="):
         ptt.Dataset(packed)
+
+
+# Training
+
+
+def train_on_ranks(world_size: int, *arguments: object) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = Path(__file__).with_name("ddp_training.py")
+    launcher = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world_size)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(program), *map(str, arguments)],
+            env={**os.environ, **launcher, "RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world_size)
+    ]
+    for process in ranks:
+        _, said = process.communicate(timeout=600)
+        assert process.returncode == 0, said
+
+
+@pytest.mark.slow
+def test_two_ranks_learn_and_resume_to_the_same_weights(tmp_path: Path) -> None:
+    pt.synth(tmp_path / "photos", samples=200, classes=4, splits=True)
+    pt.pack(tmp_path / "photos", tmp_path / "data", shards=4, sync=False)
+    arguments = (tmp_path / "data", tmp_path / "checkpoint")
+    train_on_ranks(2, *arguments, tmp_path / "whole", 10, 0)
+    whole = torch.load(tmp_path / "whole", weights_only=True)
+    assert whole["accuracy"] >= 0.75  # four classes: chance is 0.25
+
+    train_on_ranks(2, *arguments, tmp_path / "none", 10, 38)  # in the middle of the fourth epoch
+    assert not (tmp_path / "none").exists()
+    saved = torch.load(tmp_path / "checkpoint", weights_only=True)["loader"]
+    assert (saved["epoch"], saved["consumed"]) == (3, 5 * 16)
+    train_on_ranks(2, *arguments, tmp_path / "resumed", 10, 0)
+    resumed = torch.load(tmp_path / "resumed", weights_only=True)
+    assert all(torch.equal(a, b) for a, b in zip(whole["weights"], resumed["weights"]))
 
 
 # Frameworks
