@@ -21,6 +21,7 @@ from soaking.check import FULL, SMALL, Check, Part, Setting
 from soaking.command import Command
 from soaking.damage import flips, header_flips, truncations
 from soaking.fuzzing import fuzzing
+from soaking.images import images
 from soaking.interop import interop
 from soaking.kills import kills
 from soaking.order import order
@@ -40,6 +41,7 @@ PARTS: dict[str, Part] = {
     "room": room,
     "changes": changes,
     "interop": interop,
+    "images": images,
     "sizes": sizes,
     "order": order,
     "fuzzing": fuzzing,
