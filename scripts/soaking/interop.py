@@ -14,9 +14,9 @@ from pathlib import Path
 from soaking.check import Check, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ROOT / "tests" / "python" / "test_interop.py"
+FILES = [ROOT / "tests" / "python" / name for name in ("test_interop.py", "test_loader_torch.py")]
 READERS = ROOT / "build" / "readers" / "bin" / "python"
-CHOSEN = "energon or wids"
+CHOSEN = "(test_interop and (energon or wids)) or test_loader_torch"
 
 
 def interop(setting: Setting) -> Iterator[Check]:
@@ -30,7 +30,7 @@ def interop(setting: Setting) -> Iterator[Check]:
     report = setting.scratch / "report.xml"
     options = ["-p", "no:cacheprovider", f"--basetemp={setting.scratch / 'tests'}", f"--junitxml={report}"]
     run = subprocess.run(
-        [str(READERS), "-m", "pytest", *options, "-k", CHOSEN, str(TESTS)],
+        [str(READERS), "-m", "pytest", *options, "-k", CHOSEN, *map(str, FILES)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(module)},
         capture_output=True,
