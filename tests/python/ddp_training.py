@@ -36,7 +36,7 @@ def accuracy(model: Any, dataset: str) -> float:
         batch_size=40,
         shuffle=False,
         last="keep",
-        image=pt.CenterCrop(32, 32),
+        image=pt.CenterCrop(32, 32, dct_scaling=True),
         rank=0,
         world_size=1,
     )
@@ -55,7 +55,7 @@ def main() -> None:
         split="train",
         global_batch_size=GLOBAL_BATCH,
         seed=3,
-        image=pt.RandomResizedCrop(32, scale=(0.8, 1.0)),
+        image=pt.RandomResizedCrop(32, scale=(0.8, 1.0), dct_scaling=True),
     )
     model = DistributedDataParallel(make_model())
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
