@@ -15,7 +15,7 @@ from typing import Any
 from harness.bench import Bench
 from harness.measure import Series
 from harness.process_tree import PeakMemory
-from harness.workloads import TrainingPhotos, remove
+from harness.workloads import TrainingPhotos, remove, warm
 
 BATCH = 64
 CORES = 2  # that every loader is given, as its workers or threads
@@ -44,6 +44,7 @@ class LoadSeries(Series):
     """One loader's rounds: `seconds` and `cpu_seconds` are those of one image."""
 
     starts: list[float] = field(default_factory=list)  # from the start of the process to the first batch
+    imports: list[float] = field(default_factory=list)  # the part of it before the data is opened
     first_epochs: list[float] = field(default_factory=list)  # from opening the data to its end
 
     @property
@@ -73,6 +74,10 @@ class Loading:
     tree: Path | None = None  # where they are read from, if not from where they were made
     dataset: Path | None = None
 
+    def store(self, entry: Entry) -> Path:
+        """What the loader wrote for itself, if it does."""
+        return self.photos.tree.with_name(f"{self.photos.tree.name}-{entry.loader}")
+
     def command(self, entry: Entry, action: str, *options: str) -> list[str]:
         words = [
             *(self.bench.prefix if action == "run" else ()),
@@ -83,7 +88,7 @@ class Loading:
             self.mode,
             *("--tree", self.tree or self.photos.tree),
             *("--dataset", self.dataset or self.photos.dataset),
-            *("--store", self.photos.tree.with_name(f"{self.photos.tree.name}-{entry.loader}")),
+            *("--store", self.store(entry)),
             *("--batch", BATCH),
             *("--workers", entry.workers),
             *("--field", self.photos.field),
@@ -118,7 +123,7 @@ class Loading:
     def look(self, entry: Entry) -> int:
         """Its peak of memory over an epoch that is checked; LoaderError if that is not the data."""
         if entry.prepared:
-            store = self.photos.tree.with_name(f"{self.photos.tree.name}-{entry.loader}")
+            store = self.store(entry)
             if not (store / "ready").exists():
                 remove(store)
                 self.call(entry, "prepare")
@@ -137,9 +142,13 @@ class Loading:
         return int(seen["peak_bytes"])
 
     def run(self, entry: Entry, series: LoadSeries) -> None:
+        if self.dataset is None:  # a machine that is short of memory may have dropped what was read before
+            for place in (self.photos.tree, self.photos.dataset, self.store(entry)):
+                warm(place)
         options = ["--epochs", str(entry.epochs), "--seconds", str(entry.seconds)]
         seen = self.call(entry, "run", *options, "--started", str(time.monotonic()))
         series.starts.append(seen["start"])
+        series.imports.append(seen["imports"])
         series.first_epochs.append(seen["first_epoch"])
         if entry.epochs:
             series.seconds.append(seen["seconds"] / seen["count"])

@@ -48,10 +48,11 @@ def run(make: Callable[[], Any], epochs: int, seconds: float, started: float) ->
     """At least `epochs` epochs and `seconds` of them after the first, whose first batch ends the start."""
     start = 0.0
     opened = time.monotonic()
+    imports = opened - started
     epoch = make()
     for _ in epoch():
         start = start or time.monotonic() - started
-    result: dict[str, Any] = {"start": start, "first_epoch": time.monotonic() - opened}
+    result: dict[str, Any] = {"start": start, "imports": imports, "first_epoch": time.monotonic() - opened}
     if epochs == 0:
         return result
     meter, begun = Meter(), time.monotonic()

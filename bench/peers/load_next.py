@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import json
 import resource
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +22,8 @@ from loaders.common import TRAIN, Data
 from loaders.packtrain_loader import make_loader
 
 CALLS = 120
-REST_SECONDS = 0.08  # after a batch was taken: more than it takes to make another
-STEADY_EPOCHS = 2
+REST_SECONDS = 0.15  # after two batches were taken: more than it takes to make others
+WARM_EPOCHS, STEADY_EPOCHS = 3, 2
 BESIDE_EPOCHS, BESIDE_TURNS = 1, 3
 
 
@@ -35,50 +36,52 @@ def wait(loader: Any) -> dict[str, Any]:
     batches = endless(loader)
     for _ in range(len(loader)):
         next(batches)
-    microseconds = []
+    after_rest, after_another = [], []
     for _ in range(CALLS):
         time.sleep(REST_SECONDS)
-        begun = time.perf_counter_ns()
-        batch = next(batches)
-        microseconds.append((time.perf_counter_ns() - begun) / 1e3)
-        del batch
-    return {"microseconds": microseconds}
+        for microseconds in (after_rest, after_another):
+            begun = time.perf_counter_ns()
+            batch = next(batches)
+            microseconds.append((time.perf_counter_ns() - begun) / 1e3)
+            del batch
+    return {"after_rest": after_rest, "after_another": after_another}
 
 
-def heap_counters() -> tuple[Callable[[], int], Callable[[], int]] | None:
-    """Of all threads and of this one; nothing if the library that counts is not loaded."""
-    try:
-        both = ctypes.CDLL(None).heap_calls_all, ctypes.CDLL(None).heap_calls_of_main
-    except AttributeError:
-        return None
-    for counter in both:
+def heap_counters() -> list[Callable[[], int]]:
+    """Of all threads, of this one, and from within libjpeg; none if the library that counts is not loaded."""
+    preloaded = ctypes.CDLL(None)
+    if not hasattr(preloaded, "heap_calls_all"):
+        return []
+    preloaded.heap_watch_library(b"libjpeg")
+    counters = [preloaded.heap_calls_all, preloaded.heap_calls_of_main, preloaded.heap_calls_of_library]
+    for counter in counters:
         counter.restype = ctypes.c_uint64
-    return both
+    return counters
 
 
 def steady(loader: Any) -> dict[str, Any]:
-    """Counts over whole epochs, one epoch after the first; the loop itself does nothing."""
+    """Counts over whole epochs; the loop itself does nothing."""
     counters = heap_counters()
-
-    def counts() -> list[int]:
-        heap = [counter() for counter in counters] if counters else [0, 0]
-        return [resource.getrusage(resource.RUSAGE_SELF).ru_minflt, *heap]
-
-    for _ in range(2):
-        for _ in loader:
-            pass
-    before, batches = counts(), 0
-    for _ in range(STEADY_EPOCHS):
+    a_batch = []
+    for _ in range(WARM_EPOCHS + STEADY_EPOCHS):
+        before, batches = counts(counters), 0
         for _ in loader:
             batches += 1
-    faults, everywhere, here = (after - earlier for after, earlier in zip(counts(), before))
+        a_batch.append([(after - earlier) / batches for after, earlier in zip(counts(counters), before)])
+    faults, everywhere, here, of_jpeg = (statistics.mean(column) for column in zip(*a_batch[WARM_EPOCHS:]))
     return {
-        "batches": batches,
-        "counted": counters is not None,
-        "page_faults": faults / batches,
-        "allocations": everywhere / batches,
-        "allocations_of_consumer": here / batches,
+        "counted": bool(counters),
+        "page_faults": faults,
+        "page_faults_by_epoch": [row[0] for row in a_batch],
+        "allocations": everywhere,
+        "allocations_of_consumer": here,
+        "allocations_of_libjpeg": of_jpeg,
     }
+
+
+def counts(heap: list[Callable[[], int]]) -> list[int]:
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    return [faults, *(counter() for counter in heap)] if heap else [faults, 0, 0, 0]
 
 
 def compute(over: threading.Event) -> None:

@@ -32,7 +32,8 @@ def epochs_of(loader: Any, data: Data, mode: str) -> Any:
             if mode == TRAIN:
                 yield batch["image"], batch["label"]
             else:
-                yield [len(value) for value in batch[data.field]], batch["label"]
+                sizes = (len(value) for value in batch[data.field])  # a view of each, for who goes through
+                yield (list(sizes) if "each" in data.options else sizes), batch["label"]
 
     return epoch
 
