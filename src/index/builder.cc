@@ -25,6 +25,16 @@ struct CellRecord {
 };
 static_assert(sizeof(CellRecord) == 24);
 
+// Where each of a row of texts ends, from their lengths, which are given back.
+std::vector<uint64_t> ends_of(std::vector<uint32_t>& lengths) {
+  std::vector<uint64_t> ends;
+  ends.reserve(lengths.size());
+  uint64_t end = 0;
+  for (const uint32_t length : lengths) ends.push_back(end += length);
+  std::vector<uint32_t>().swap(lengths);
+  return ends;
+}
+
 }  // namespace
 
 struct IndexBuilder::State {
@@ -42,7 +52,7 @@ struct IndexBuilder::State {
   std::vector<Slice> slices;
   std::vector<Block> blocks;
 
-  std::vector<uint64_t> key_end, path_end;
+  std::vector<uint32_t> key_bytes, path_bytes;  // lengths: half the memory of ends, while the set grows
   std::string keys, paths;
   Status bad;               // of the sample being built
   uint32_t last_field = 0;  // a guess for the next look-up
@@ -66,7 +76,7 @@ struct IndexBuilder::State {
     }
     cells.push_back(cell);
     paths.append(path);
-    path_end.push_back(paths.size());
+    path_bytes.push_back(static_cast<uint32_t>(path.size()));
   }
   bool fits_rows() const;
 };
@@ -79,9 +89,9 @@ IndexBuilder& IndexBuilder::operator=(IndexBuilder&&) noexcept = default;
 void IndexBuilder::reserve(uint64_t samples, uint64_t fields, uint64_t key_bytes, uint64_t path_bytes) {
   state_->first_cell.reserve(samples);
   state_->labels.reserve(samples);
-  state_->key_end.reserve(samples);
+  state_->key_bytes.reserve(samples);
   state_->cells.reserve(fields);
-  state_->path_end.reserve(fields);
+  state_->path_bytes.reserve(fields);
   state_->keys.reserve(key_bytes);
   state_->paths.reserve(path_bytes);
 }
@@ -117,7 +127,7 @@ void IndexBuilder::begin_sample(std::string_view key) {
   state.first_cell.push_back(state.cells.size());
   state.labels.push_back(kNoLabel);
   state.keys.append(key);
-  state.key_end.push_back(state.keys.size());
+  state.key_bytes.push_back(static_cast<uint32_t>(key.size()));
 }
 
 void IndexBuilder::add_field(std::string_view name, uint32_t shard, uint64_t offset, uint64_t length,
@@ -156,7 +166,7 @@ void IndexBuilder::set_image_size(uint32_t width, uint32_t height) {
 Status IndexBuilder::end_sample() {
   State& state = *state_;
   if (!state.bad.ok()) {
-    const uint64_t start = state.key_end.size() > 1 ? state.key_end[state.key_end.size() - 2] : 0;
+    const uint64_t start = state.keys.size() - state.key_bytes.back();
     return state.bad.at("sample " + state.keys.substr(start));
   }
   if (state.first_cell.back() < state.cells.size()) {
@@ -265,9 +275,10 @@ IndexBuilder::Finished IndexBuilder::finish() {
 
   std::vector<uint64_t> path_end;
   std::string paths;
+  std::vector<uint64_t> cell_path_end = ends_of(state.path_bytes);
   const auto copy_path = [&](uint64_t cell) {
-    const uint64_t start = cell > 0 ? state.path_end[cell - 1] : 0;
-    paths.append(state.paths, start, state.path_end[cell] - start);
+    const uint64_t start = cell > 0 ? cell_path_end[cell - 1] : 0;
+    paths.append(state.paths, start, cell_path_end[cell] - start);
   };
 
   if (rows_fit) {
@@ -316,7 +327,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
     give_back(state.cells);
     give_back(state.first_cell);
     if (in_order) {
-      path_end = std::move(state.path_end);
+      path_end = std::move(cell_path_end);
       paths = std::move(state.paths);
     } else {
       path_end.reserve(cell_of.size());
@@ -400,13 +411,14 @@ IndexBuilder::Finished IndexBuilder::finish() {
   give_back(path_end);
   names.add("path.bytes", paths);
   give_back(paths);
-  names.add("key.end", state.key_end);
+  const std::vector<uint64_t> key_end = ends_of(state.key_bytes);
+  names.add("key.end", key_end);
   names.add("key.bytes", state.keys);
   std::vector<std::pair<uint64_t, uint64_t>> lookup(samples);
   for (uint64_t sample = 0; sample < samples; ++sample) {
-    const uint64_t start = sample > 0 ? state.key_end[sample - 1] : 0;
-    lookup[sample] = {
-        xxh64(as_bytes(std::string_view(state.keys).substr(start, state.key_end[sample] - start))), sample};
+    const uint64_t start = sample > 0 ? key_end[sample - 1] : 0;
+    lookup[sample] = {xxh64(as_bytes(std::string_view(state.keys).substr(start, key_end[sample] - start))),
+                      sample};
   }
   std::sort(lookup.begin(), lookup.end());
   std::vector<uint64_t> hash(samples), hash_sample(samples);
