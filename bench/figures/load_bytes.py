@@ -54,8 +54,9 @@ def measure(bench: Bench) -> Outcome:
     outcome.readings.append(Reading("bytes, cat", photos.bytes / cat_series.median / 1e9, "GB/s"))
     outcome.notes += [
         "all read in shuffled order; packtrain compares every sample with its recorded check, its default",
-        "a sample is delivered when its bytes are in memory of the consumer: LMDB and WebDataset make one "
-        "object of each, DALI and packtrain hand out a batch; the second entry of packtrain makes an array of each",
+        "a sample is delivered when its bytes are in the consumer's memory",
+        "LMDB and WebDataset make a Python object of each; DALI and packtrain hand out a batch, of which the "
+        "second entry of packtrain makes an array for each",
         "cat reads the shards from the first byte to the last and is timed with its start",
     ]
     return outcome
