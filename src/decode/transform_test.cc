@@ -22,14 +22,15 @@ namespace packtrain {
 namespace {
 
 Image photo(uint32_t width, uint32_t height, uint32_t channels = 3, uint32_t seed = 1) {
-  std::mt19937 random(seed);
-  Image image{{width, height, channels}, {}};
-  image.pixels.reserve(size_t{width} * height * channels);
+  Image image{{width, height, channels}, std::vector<uint8_t>(size_t{width} * height * channels)};
+  uint32_t noise = seed;
+  uint8_t* pixel = image.pixels.data();
   for (uint32_t y = 0; y < height; ++y)
     for (uint32_t x = 0; x < width; ++x)
       for (uint32_t c = 0; c < channels; ++c) {
-        const double wave = 127 + 90 * std::sin(x * 0.13 + c) * std::cos(y * 0.07 * (c + 1));
-        image.pixels.push_back(static_cast<uint8_t>(wave + random() % 30));
+        noise = noise * 1664525 + 1013904223;
+        const uint32_t slope = (x * (c + 1) + y * (3 - c % 3)) % 448;  // up and down again
+        *pixel++ = static_cast<uint8_t>((slope < 224 ? slope : 447 - slope) + noise / (1u << 27));
       }
   return image;
 }
@@ -153,7 +154,7 @@ TEST(ImageReaderTest, RegionsAreTheSamePixelsAsWholeImages) {
         spec.scale_high = std::min(1.0, scale * 2);
         const auto reader = reader_of(spec);
         std::vector<std::byte> slot(spec.bytes());
-        for (uint64_t key = 0; key < 60; ++key) {
+        for (uint64_t key = 0; key < 25; ++key) {
           const Status status = reader->read(encoded, key, slot);
           ASSERT_TRUE(status.ok()) << status.text();
           ASSERT_EQ(slot, expected_of(*whole, spec, key)) << encoding.across << "x" << encoding.down << " of "
@@ -203,7 +204,7 @@ TEST(ImageReaderTest, DamagedBytesNeverCrash) {
   std::mt19937 random(5);
   for (const bool progressive : {false, true}) {
     const auto encoded = encode(photo(64, 48), {.across = 2, .down = 1, .progressive = progressive});
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < 800; ++round) {
       auto damaged = encoded;
       for (int flips = 0; flips < 3; ++flips) damaged[random() % damaged.size()] = std::byte(random());
       const auto shape = image_shape(damaged);
