@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/give_back.h"
 #include "base/hash.h"
 #include "index/npz.h"
 #include "index/rows.h"
@@ -31,7 +32,7 @@ std::vector<uint64_t> ends_of(std::vector<uint32_t>& lengths) {
   ends.reserve(lengths.size());
   uint64_t end = 0;
   for (const uint32_t length : lengths) ends.push_back(end += length);
-  std::vector<uint32_t>().swap(lengths);
+  give_back(lengths);
   return ends;
 }
 
@@ -256,7 +257,6 @@ IndexBuilder::Finished IndexBuilder::finish() {
   };
 
   // What a column was made of is given back at once: a large set is in memory about once, not twice.
-  const auto give_back = [](auto& values) { std::decay_t<decltype(values)>().swap(values); };
   NpzWriter index, names;
   index.reserve(samples * 40 + state.cells.size() * 16 + state.slices.size() * 24 + state.blocks.size() * 40 +
                 (1 << 20));

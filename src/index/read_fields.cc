@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/give_back.h"
 #include "index/rows.h"
 #include "packtrain/index.h"
 
@@ -109,7 +110,7 @@ class FieldReader {
           (check_ && !matches(locations_[i].check_kind, locations_[i].check, wanted.into)))
         read_by_dataset(wanted);
     }
-    extent.between = {};
+    give_back(extent.between);
   }
 
   void run_queued() {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/give_back.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/words.h"
@@ -228,7 +229,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
       plan.shards.push_back({"", split, base + first, end - first});
       first = end;
     }
-    std::vector<uint64_t>().swap(samples);
+    give_back(samples);
   }
   // Numbered within each split, from 0.
   uint32_t last_split = UINT32_MAX;

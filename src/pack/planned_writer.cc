@@ -21,7 +21,11 @@ constexpr uint64_t kLargestUnit = 32 << 20;  // a larger sample is not held in m
 constexpr size_t kStreamBytes = 4 << 20;     // but goes through in pieces of this size
 constexpr size_t kClosers = 2, kWaitingToClose = 1;
 // Threads are spread over so many shards at once: a filesystem lets one thread at a time write to a file.
+// Shards of very many samples are done one after the other, since the layouts of several would take more
+// memory than the plan; opening their files costs more than writing them, and that goes on side by side all
+// the same.
 constexpr size_t kMostShardsInWork = 4;
+constexpr uint64_t kLayoutMemory = 32 << 20, kLayoutBytesPerCell = 80;
 
 // A buffer that grows without being cleared. One thread at a time.
 class Scratch {
@@ -72,6 +76,17 @@ struct Try {
   std::vector<BadSample> reasons;
 };
 
+size_t shards_in_work(const WriteContext& context, const std::vector<uint32_t>& shards) {
+  const Plan& plan = context.plan;
+  uint64_t most_samples = 1;
+  for (const uint32_t number : shards) most_samples = std::max(most_samples, plan.shards[number].count);
+  const uint64_t cells_a_sample =
+      plan.catalog.cells.size() / std::max<size_t>(plan.catalog.samples.size(), 1) + 1;
+  const uint64_t layout = most_samples * cells_a_sample * kLayoutBytesPerCell;
+  return std::clamp<size_t>(std::min<uint64_t>(context.threads, kLayoutMemory / layout), 1,
+                            kMostShardsInWork);
+}
+
 // Hands out units of a few shards at a time, and shards to be tried again without their bad samples.
 // Thread-safe.
 class PlannedWriter {
@@ -80,7 +95,7 @@ class PlannedWriter {
       : context_(context),
         layout_(*context.format.layout),
         to_close_(kWaitingToClose),
-        active_(std::clamp<size_t>(context.threads, 1, kMostShardsInWork)),
+        active_(shards_in_work(context, shards)),
         unclosed_(shards.size()) {
     for (uint32_t number : shards) waiting_.push_back({number, {}, {}});
   }
@@ -208,7 +223,9 @@ void PlannedWriter::write_units(uint32_t worker) {
   Scratch scratch;
   while (auto taken = take(worker)) {
     if (Status status = write_unit(*taken->shard, taken->unit, scratch); !status.ok()) fail(status);
-    if (taken->shard->units_left.fetch_sub(1) == 1) to_close_.push(std::move(taken->shard));
+    if (taken->shard->units_left.fetch_sub(1) != 1) continue;
+    if (!layout_.needs_crc32) taken->shard->layout.forget_members();  // it may wait for the disk for long
+    to_close_.push(std::move(taken->shard));
   }
 }
 

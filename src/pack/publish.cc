@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/give_back.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/words.h"
@@ -22,27 +23,39 @@ Status wrong_record(const ShardPlan& shard) {
 Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layout, const ShardRows& rows,
                    uint32_t number, IndexBuilder& builder, SidecarShard& sidecar) {
   const Catalog& catalog = plan.catalog;
-  const ShardLayout laid = lay_out(plan, shard, layout, rows.left_out);
-  if (rows.checks.size() != laid.members.size() || rows.widths.size() != laid.samples.size() ||
-      rows.heights.size() != laid.samples.size() || rows.bytes != laid.bytes) {
+  size_t members = 0, samples = 0;
+  Status status;
+  const uint64_t tail =
+      walk_shard(plan, shard, layout, rows.left_out,
+                 [&](const PlannedMember& member, std::string_view name, uint64_t sample) {
+                   if (!status.ok()) return;
+                   if (members >= rows.checks.size() || member.sample >= rows.widths.size() ||
+                       member.sample >= rows.heights.size()) {
+                     status = wrong_record(shard);
+                     return;
+                   }
+                   if (member.sample == samples) {
+                     if (samples > 0) status = builder.end_sample();
+                     ++samples;
+                     builder.begin_sample(plan.key(sample));
+                     builder.set_label(catalog.samples[sample].label);
+                     const uint32_t width = rows.widths[member.sample], height = rows.heights[member.sample];
+                     if (width != 0) builder.set_image_size(width, height);
+                     sidecar.begin_sample(member.head_offset);
+                   }
+                   const Cell& cell = catalog.cells[member.cell];
+                   builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
+                                     CheckKind::crc32c, rows.checks[members++], recorded_path(catalog, cell));
+                   sidecar.add_member(catalog.fields[cell.field], name, member.data_offset, member.size);
+                 });
+  PACKTRAIN_TRY(status);
+  if (samples > 0) PACKTRAIN_TRY(builder.end_sample());
+  // The tail of a zip follows from its members, which are not kept; that of a tar does not.
+  const bool fits = layout.needs_crc32 || tail + layout.tail_bytes({}, tail) == rows.bytes;
+  if (members != rows.checks.size() || samples != rows.widths.size() || samples != rows.heights.size() ||
+      !fits)
     return wrong_record(shard);
-  }
-  for (size_t i = 0; i < laid.samples.size(); ++i) {
-    const uint64_t sample = laid.samples[i];
-    builder.begin_sample(plan.key(sample));
-    builder.set_label(catalog.samples[sample].label);
-    if (rows.widths[i] != 0) builder.set_image_size(rows.widths[i], rows.heights[i]);
-    sidecar.begin_sample(laid.sample_begin(i));
-    for (size_t m = laid.first_member[i]; m < laid.first_member[i + 1]; ++m) {
-      const PlannedMember& member = laid.members[m];
-      const Cell& cell = catalog.cells[member.cell];
-      builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
-                        CheckKind::crc32c, rows.checks[m], recorded_path(catalog, cell));
-      sidecar.add_member(catalog.fields[cell.field], laid.name(member), member.data_offset, member.size);
-    }
-    PACKTRAIN_TRY(builder.end_sample());
-  }
-  sidecar.end(laid.tail_offset);
+  sidecar.end(tail);
   return {};
 }
 
@@ -218,11 +231,11 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   }
   builder.set_classes(std::move(classes));
   // All that the plan knows of samples is in the builder now; a large set need not be in memory twice.
-  plan.catalog.samples = {};
-  plan.catalog.cells = {};
-  plan.catalog.names = {};
-  plan.keys = {};
-  plan.order = {};
+  give_back(plan.catalog.samples);
+  give_back(plan.catalog.cells);
+  give_back(plan.catalog.names);
+  give_back(plan.keys);
+  give_back(plan.order);
   report.samples = builder.samples();
   report.bad = left_out;
   IndexBuilder::Finished finished = builder.finish();

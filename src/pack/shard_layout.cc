@@ -21,32 +21,44 @@ std::vector<LaidMember> laid_members(const ShardLayout& layout, const Layout& fo
 
 }  // namespace
 
-ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& format,
-                    const std::vector<uint64_t>& left_out) {
-  ShardLayout layout;
+uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& format,
+                    const std::vector<uint64_t>& left_out, const EachMember& each) {
+  const Catalog& catalog = plan.catalog;
   uint64_t at = 0;
+  uint32_t number = 0;  // of the sample in the shard
+  std::string name;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     const uint64_t sample = plan.order[i];
     if (std::binary_search(left_out.begin(), left_out.end(), sample)) continue;
-    layout.first_member.push_back(layout.members.size());
-    for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
-         ++cell) {
-      const uint64_t name_at = layout.names.size();
-      layout.names.append(plan.key(sample))
-          .append(1, '.')
-          .append(plan.catalog.fields[plan.catalog.cells[cell].field]);
-      const auto name_bytes = static_cast<uint32_t>(layout.names.size() - name_at);
-      const uint64_t size = plan.catalog.cells[cell].size;
-      const uint64_t head = format.head_bytes(std::string_view(layout.names).substr(name_at), size, at);
-      layout.members.push_back(
-          {cell, at, at + head, size, name_at, name_bytes, static_cast<uint32_t>(layout.samples.size())});
+    for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
+      name.assign(plan.key(sample)).append(1, '.').append(catalog.fields[catalog.cells[cell].field]);
+      const uint64_t size = catalog.cells[cell].size;
+      const uint64_t head = format.head_bytes(name, size, at);
+      each({.cell = cell, .head_offset = at, .data_offset = at + head, .size = size, .sample = number}, name,
+           sample);
       at += head + size + format.padding(size);
     }
-    layout.samples.push_back(sample);
+    ++number;
   }
+  return at;
+}
+
+ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& format,
+                    const std::vector<uint64_t>& left_out) {
+  ShardLayout layout;
+  layout.tail_offset = walk_shard(plan, shard, format, left_out,
+                                  [&](PlannedMember member, std::string_view name, uint64_t sample) {
+                                    if (member.sample == layout.samples.size()) {
+                                      layout.samples.push_back(sample);
+                                      layout.first_member.push_back(layout.members.size());
+                                    }
+                                    member.name_at = layout.names.size();
+                                    member.name_bytes = static_cast<uint32_t>(name.size());
+                                    layout.names.append(name);
+                                    layout.members.push_back(member);
+                                  });
   layout.first_member.push_back(layout.members.size());
-  layout.tail_offset = at;
-  layout.bytes = at + format.tail_bytes(laid_members(layout, format, {}), at);
+  layout.bytes = layout.tail_offset + format.tail_bytes(laid_members(layout, format, {}), layout.tail_offset);
   return layout;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/give_back.h"
 #include "pack/plan.h"
 #include "packtrain/format.h"
 
@@ -30,12 +32,25 @@ struct ShardLayout {
   std::string_view name(const PlannedMember& member) const {
     return std::string_view(names).substr(member.name_at, member.name_bytes);
   }
+  // Gives back what only those who write members need; the tail of a tar can still be made.
+  void forget_members() {
+    give_back(samples);
+    give_back(first_member);
+    give_back(members);
+    give_back(names);
+  }
   uint64_t sample_begin(size_t i) const {
     return i < samples.size() ? members[first_member[i]].head_offset : tail_offset;
   }
 };
 
-// `left_out`: samples of the catalog, sorted, that could not be read and were given up.
+// Calls `each` for every member in order, with its name and its sample of the catalog, and keeps none of
+// them. Gives the offset of the tail. `left_out`: samples of the catalog, sorted, that could not be read and
+// were given up.
+using EachMember = std::function<void(const PlannedMember& member, std::string_view name, uint64_t sample)>;
+uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& format,
+                    const std::vector<uint64_t>& left_out, const EachMember& each);
+// The same, kept.
 ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& format,
                     const std::vector<uint64_t>& left_out);
 // The tail's bytes; `crc32` per member where the format needs it.
