@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "bind.h"
+#include "pixels.h"
 #include "samples.h"
 
 namespace packtrain::bind {
@@ -39,21 +40,6 @@ LastBatch last_of(const std::string& name) {
   if (name == "pad") return LastBatch::pad;
   if (name == "keep") return LastBatch::keep;
   raise(Status(Code::invalid, "last is drop, pad or keep, not '" + name + "'"));
-}
-
-nb::dlpack::dtype dtype_of(PixelType type) {
-  using Code = nb::dlpack::dtype_code;
-  switch (type) {
-    case PixelType::uint8:
-      return {static_cast<uint8_t>(Code::UInt), 8, 1};
-    case PixelType::float16:
-      return {static_cast<uint8_t>(Code::Float), 16, 1};
-    case PixelType::bfloat16:
-      return {static_cast<uint8_t>(Code::UInt), 16, 1};  // NumPy has no such type; torch views it
-    case PixelType::float32:
-      break;
-  }
-  return {static_cast<uint8_t>(Code::Float), 32, 1};
 }
 
 nb::object image_of(nb::handle self) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "bind.h"
+#include "pixels.h"
 
 namespace packtrain::bind {
 
@@ -18,20 +19,6 @@ using Box = std::tuple<double, double, double, double, bool>;
 std::array<size_t, 3> shape_of(const ImageSpec& spec) {
   if (spec.layout == PixelLayout::chw) return {3, spec.height, spec.width};
   return {spec.height, spec.width, 3};
-}
-
-nb::dlpack::dtype dtype_of(PixelType type) {
-  switch (type) {
-    case PixelType::uint8:
-      return nb::dtype<uint8_t>();
-    case PixelType::float16:
-      return {uint8_t(nb::dlpack::dtype_code::Float), 16, 1};
-    case PixelType::bfloat16:
-      return nb::dtype<uint16_t>();  // NumPy has no such type: its bits
-    case PixelType::float32:
-      break;
-  }
-  return nb::dtype<float>();
 }
 
 nb::ndarray<nb::numpy> transform_image(const nb::bytes& data, const ImageSpec& spec, uint64_t key,
@@ -67,6 +54,13 @@ void bind_transform(nb::module_& module) {
       "every random choice. `memory`: the most bytes of its pixels that may be held while it is "
       "decoded. bfloat16\n"
       "comes as its bits, in uint16.");
+  module.def(
+      "media_kind",
+      [](const nb::bytes& head) {
+        return to_text(media_kind_name(
+            media_kind(Bytes(reinterpret_cast<const std::byte*>(head.c_str()), head.size()))));
+      },
+      nb::arg("head"), "What the first bytes of a file say it is: jpeg, png, webp, wav, …, or unknown.");
   module.def("crop_box", crop_box, nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::kw_only(),
              nb::arg("key") = 0,
              "(left, top, width, height, mirrored): what part of an image of this size becomes the result.");

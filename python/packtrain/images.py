@@ -120,10 +120,12 @@ class Resize(ImageTransform):
         self._set_spec("resize")
 
 
+DECODED = ("jpeg", "png", "webp")
+
+
 def is_image(content: bytes) -> bool:
     """Whether these bytes begin like a JPEG, PNG or WebP file; names do not count."""
-    webp = content[:4] == b"RIFF" and content[8:12] == b"WEBP"
-    return webp or content.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"))
+    return _core.media_kind(content) in DECODED
 
 
 def find_image_field(data: _core.Dataset) -> str:

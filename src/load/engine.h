@@ -31,6 +31,15 @@ struct EngineCounts {
   uint64_t bytes_read = 0;
   double read_wait = 0, decode = 0, blocked = 0;
   uint64_t warnings = 0;
+
+  EngineCounts& operator+=(const EngineCounts& more) {
+    bytes_read += more.bytes_read;
+    read_wait += more.read_wait;
+    decode += more.decode;
+    blocked += more.blocked;
+    warnings += more.warnings;
+    return *this;
+  }
 };
 
 // Runs from begin() until it dies. Readers ask the planner for steps and bring their bytes; decoding threads

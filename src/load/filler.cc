@@ -23,10 +23,10 @@ Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& 
 
 Result<Bytes> Filler::field(uint64_t sample, uint32_t field, const Extent* extent,
                             std::vector<std::byte>& own) {
-  if (extent && extent->read.status.ok()) {
+  if (extent) {
     const FieldLocation location = spec_.dataset->locate(sample, field);
-    const Bytes bytes = extent->bytes().subspan(location.offset - extent->read.offset, location.length);
-    if (!spec_.check || matches(location.check_kind, location.check, bytes)) return bytes;
+    const std::optional<Bytes> bytes = extent->part(location);
+    if (bytes && (!spec_.check || matches(location.check_kind, location.check, *bytes))) return *bytes;
   }
   // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
   PACKTRAIN_TRY(spec_.dataset->read(sample, field, own, spec_.check));

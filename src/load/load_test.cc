@@ -155,6 +155,56 @@ TEST_F(LoadTest, StreamsBringEverySampleOnce) {
   }
 }
 
+// An index need not list samples in the order in which they lie; then a piece has no stretch of its own.
+TEST_F(LoadTest, StreamsOfRowsOutOfOrderBringTheirOwnBytes) {
+  constexpr uint64_t kCount = 40, kBytes = 1000;
+  std::string shard;
+  for (uint64_t i = 0; i < kCount; ++i) shard.append(kBytes, static_cast<char>('A' + i));
+  put(storage_, "odd/x.tar", shard);
+  IndexBuilder builder;
+  const uint32_t number = builder.add_shard({.path = "x.tar", .format = "webdataset", .bytes = shard.size()});
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t at = i * 7 % kCount;
+    builder.begin_sample("s" + std::to_string(i));
+    builder.add_field("bin", number, at * kBytes, kBytes, CheckKind::none, 0, "");
+    ASSERT_TRUE(builder.end_sample().ok());
+  }
+  put_index(storage_, "odd", builder);
+  auto dataset = Dataset::open(storage_, "odd");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  LoadSpec wanted = spec(8);
+  wanted.dataset = *dataset;
+  wanted.samples = kCount;
+  wanted.fields = {0};
+  wanted.order.kind = OrderKind::streams;
+  wanted.order.chains = 1;
+  wanted.order.piece_bytes = 8 << 10;
+  auto loader = make(wanted);
+  ASSERT_TRUE(loader->start(0).ok());
+  size_t seen = 0;
+  for (;;) {
+    auto batch = loader->next();
+    ASSERT_TRUE(batch.ok()) << batch.status().text();
+    if (!*batch) break;
+    for (size_t i = 0; i < (*batch)->size(); ++i, ++seen) {
+      const auto at = static_cast<uint64_t>((*batch)->indices()[i]) * 7 % kCount;
+      EXPECT_EQ(as_text((*batch)->value(0, i)), shard.substr(at * kBytes, kBytes));
+    }
+  }
+  EXPECT_EQ(seen, kCount);
+}
+
+TEST_F(LoadTest, TheWindowOfStreamsCountsAsMemory) {
+  LoadSpec wanted = spec();
+  wanted.order.kind = OrderKind::streams;
+  wanted.order.window_bytes = 1 << 10;
+  wanted.prefetch = 1;
+  wanted.memory = 512 << 10;  // three batches of 16 samples of at most 3 kB
+  EXPECT_TRUE(Loader::make(wanted).ok());
+  wanted.order.window_bytes = uint64_t{1} << 40;  // all of the set, half a megabyte
+  EXPECT_EQ(Loader::make(wanted).status().code(), Code::no_room);
+}
+
 TEST_F(LoadTest, GoesOnFromAnyStep) {
   LoadSpec wanted = spec();
   wanted.order.last = LastBatch::keep;

@@ -64,9 +64,8 @@ class DatasetLoader final : public Loader {
   const std::shared_ptr<BatchPool> pool_;
   const pid_t owner_;
   std::unique_ptr<Engine> engine_;
-  uint64_t epoch_ = 0, consumed_ = 0, start_consumed_ = 0, steps_ = 0, delivered_ = 0;
+  uint64_t epoch_ = 0, consumed_ = 0, steps_ = 0, delivered_ = 0;
   uint64_t errors_in_epoch_ = 0;
-  bool ready_for_next_epoch_ = false;
 
   mutable Mutex mutex_;
   LoadReport report_ GUARDED_BY(mutex_);
@@ -83,13 +82,11 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
                                      count_in_words(order_->spec().samples));
   }
   // The engine goes on into the next epoch by itself.
-  const bool goes_on =
-      engine_ && ready_for_next_epoch_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
+  const bool goes_on = engine_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
   epoch_ = epoch;
-  consumed_ = start_consumed_ = consumed;
+  consumed_ = consumed;
   delivered_ = 0;
   steps_ = order_->steps(consumed, spec_.rank);
-  ready_for_next_epoch_ = true;
   errors_in_epoch_ = 0;
   if (goes_on) return {};
   end_engine();
@@ -112,12 +109,7 @@ void DatasetLoader::end_engine() {
   std::unique_ptr<Engine> ended;
   Lock lock(mutex_);
   if (!engine_) return;
-  const EngineCounts counts = engine_->counts();
-  earlier_.bytes_read += counts.bytes_read;
-  earlier_.read_wait += counts.read_wait;
-  earlier_.decode += counts.decode;
-  earlier_.blocked += counts.blocked;
-  earlier_.warnings += counts.warnings;
+  earlier_ += engine_->counts();
   ended = std::move(engine_);
 }
 
@@ -216,12 +208,7 @@ LoadReport DatasetLoader::report() const {
   LoadReport report = report_;
   EngineCounts counts = earlier_;
   if (engine_) {
-    const EngineCounts now = engine_->counts();
-    counts.bytes_read += now.bytes_read;
-    counts.read_wait += now.read_wait;
-    counts.decode += now.decode;
-    counts.blocked += now.blocked;
-    counts.warnings += now.warnings;
+    counts += engine_->counts();
     report.memory = engine_->read_ahead_held();
   }
   report.bytes = counts.bytes_read;
@@ -332,13 +319,19 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   limits.read_ahead = place.ok() && place->far() ? kReadAheadFar : kReadAheadNear;
   const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
   // One batch with the user, one being asked for, and those ahead.
-  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + limits.read_ahead;
+  uint64_t read_ahead = limits.read_ahead;
+  if (spec.order.kind == OrderKind::streams) {
+    // This rank's part of the window: pieces stay until their last sample is used.
+    uint64_t all = 0;
+    for (const StreamShard& shard : spec.order.shards) all += shard.bytes;
+    read_ahead = std::min(spec.order.window_bytes, all) / spec.order.world;
+  }
+  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + read_ahead;
   if (needed > memory) {
     return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
                                      std::to_string(limits.open_steps + 2) + " batches of " +
-                                     bytes_in_words(batch_bytes) + " and " +
-                                     bytes_in_words(limits.read_ahead) + " to read ahead), but only " +
-                                     bytes_in_words(memory) +
+                                     bytes_in_words(batch_bytes) + " and " + bytes_in_words(read_ahead) +
+                                     " to read ahead), but only " + bytes_in_words(memory) +
                                      (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
                                      "; choose a smaller batch or prefetch, or raise the limit");
   }

@@ -7,6 +7,7 @@ namespace {
 
 // Bytes between the wanted fields of a sample that a read may bring for nothing.
 constexpr uint64_t kMostSlack = 32 << 10;
+constexpr uint64_t kLargestPiece = 16;  // times what a piece should have: samples differ in size
 
 }  // namespace
 
@@ -102,6 +103,7 @@ Extent* Planner::extent_for(const Stretch& stretch) {
   extent->direct = direct();
   extent->uses = 1;
   extent->read.tag = reinterpret_cast<uint64_t>(extent);
+  extent->shard = stretch.shard;
   extent->length = stretch.end - stretch.begin;
   return extent;
 }
@@ -114,7 +116,10 @@ Extent* Planner::piece_for(const Pick& pick, Step& step) {
     Stretch stretch;
     const uint64_t first = spec_.first + pick.piece_first;
     piece.left = pick.piece_count;
-    if (stretch_of(first, first + pick.piece_count - 1, stretch)) piece.extent = extent_for(stretch);
+    // Rows out of order could claim a whole shard for a piece; then each sample is read by itself.
+    if (stretch_of(first, first + pick.piece_count - 1, stretch) &&
+        stretch.end - stretch.begin <= kLargestPiece * spec_.order.piece_bytes)
+      piece.extent = extent_for(stretch);
     if (!piece.extent) {
       pieces_.erase(at);
       return nullptr;

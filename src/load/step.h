@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Task {
 // One read, and the places whose bytes it brings. The loader's mutex guards `waiting` and `arrived`.
 struct Extent {
   Read read;
+  uint32_t shard = 0;
   uint64_t length = 0;
   Buffer buffer;            // unless it is read straight into a batch
   Task* waiting = nullptr;  // tasks that need it
@@ -36,7 +38,14 @@ struct Extent {
   std::atomic<uint32_t> uses =
       0;  // tasks that still need its bytes, and one for a planner that may find more
 
-  Bytes bytes() const { return read.into; }
+  // The bytes of a field, if they came with this read: rows of a foreign or damaged index may lie elsewhere
+  // than their neighbours in a piece.
+  std::optional<Bytes> part(const FieldLocation& field) const {
+    if (!read.status.ok() || !field.plain || field.shard != shard || field.offset < read.offset) return {};
+    const uint64_t at = field.offset - read.offset;
+    if (at > length || field.length > length - at) return {};
+    return Bytes(read.into).subspan(at, field.length);
+  }
 };
 
 struct BadPlace {
