@@ -318,7 +318,6 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   const auto place = place_of(spec.dataset->folder());
   limits.read_ahead = place.ok() && place->far() ? kReadAheadFar : kReadAheadNear;
   const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
-  // One batch with the user, one being asked for, and those ahead.
   uint64_t read_ahead = limits.read_ahead;
   if (spec.order.kind == OrderKind::streams) {
     // This rank's part of the window: pieces stay until their last sample is used.
@@ -326,6 +325,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
     for (const StreamShard& shard : spec.order.shards) all += shard.bytes;
     read_ahead = std::min(spec.order.window_bytes, all) / spec.order.world;
   }
+  // One batch with the user, one being asked for, and those ahead.
   const uint64_t needed = batch_bytes * (limits.open_steps + 2) + read_ahead;
   if (needed > memory) {
     return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
