@@ -1,5 +1,6 @@
-// Loader: the samples of a dataset as batches of numbers, in an order that depends on nothing but the spec.
-// Reads ahead, decodes on its own threads straight into the batch, delivers in order, in bounded memory.
+// Loader: the samples of a dataset, or of several that are mixed, as batches of numbers, in an order that
+// depends on nothing but the spec. Reads ahead, decodes on its own threads straight into the batch, delivers
+// in order, in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,30 @@ enum class OnError : uint8_t {
   replace,  // another sample takes its place, and is flagged
 };
 
-// What to load and how. A plain value.
-struct LoadSpec {
+// The dataset that is loaded, or one of those that are mixed. A plain value.
+struct LoadPart {
   std::shared_ptr<Dataset> dataset;
   uint64_t first = 0, samples = 0;  // the split: a range of the dataset's samples
   std::string split;                // its name, for the state
   bool selected = false;            // only `indices`, which are positions within the split
   std::vector<uint64_t> indices;
-  std::optional<ImageSpec> image;     // decode `image_field` into Batch::images
   uint32_t image_field = UINT32_MAX;  // into the manifest's fields
-  std::vector<uint32_t> fields;       // delivered as bytes
-  OrderSpec order;                    // `samples`, `shards` and `class_of` are filled in by Loader::make
+  std::vector<uint32_t> fields;       // into the manifest's fields; as many in each part
+  double fraction = 1;                // of a mixture, relative to the sum over its parts
+
+  uint64_t size() const { return selected ? indices.size() : samples; }
+  // The sample of the dataset that an order calls `ordered`.
+  uint64_t sample_at(uint64_t ordered) const { return first + (selected ? indices[ordered] : ordered); }
+  int64_t index_of(uint64_t sample) const { return static_cast<int64_t>(sample - first); }
+};
+
+// What to load and how. A plain value.
+struct LoadSpec {
+  std::vector<LoadPart> parts;     // one, unless `mixed`
+  bool mixed = false;              // the parts in their fractions, each in epochs of its own (make_mix)
+  uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
+  std::optional<ImageSpec> image;  // decode each part's `image_field` into Batch::images
+  OrderSpec order;                 // `samples`, `shards` and `class_of` are filled in by Loader::make
   uint32_t rank = 0;
   uint32_t threads = 0;   // that decode; 0: the cores granted
   uint32_t prefetch = 0;  // batches made ahead; 0: chosen
@@ -42,6 +56,8 @@ struct LoadSpec {
   OnError on_error = OnError::raise;
   uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks
+
+  size_t fields() const { return parts.front().fields.size(); }  // delivered as bytes
 };
 
 // One batch. Its memory is its own until it dies, and then serves another batch. One thread at a time.
@@ -54,9 +70,10 @@ class Batch {
   virtual MutableBytes images() const = 0;  // size() times ImageSpec::bytes(); empty without an image
   virtual std::span<int64_t> labels() const = 0;
   virtual std::span<int64_t> indices() const = 0;  // positions within the split
+  virtual std::span<int64_t> sources() const = 0;  // which of LoadSpec::parts
   virtual std::span<uint8_t> padding() const = 0;  // 1 where a sample is there only to fill up
   virtual std::span<uint8_t> replaced() const = 0;
-  virtual Bytes value(size_t field, size_t sample) const = 0;  // `field` counts LoadSpec::fields
+  virtual Bytes value(size_t field, size_t sample) const = 0;  // `field` counts LoadPart::fields
   virtual bool has(size_t field, size_t sample) const = 0;
 };
 // Gives the batch's memory back to its loader's pool, which lives as long as any of its batches.
@@ -66,7 +83,8 @@ struct ReturnBatch {
 using BatchPtr = std::unique_ptr<Batch, ReturnBatch>;
 
 struct BadLoad {
-  uint64_t index = 0;  // within the split
+  uint32_t source = 0;  // which of LoadSpec::parts
+  uint64_t index = 0;   // within the split
   std::string key, what;
 };
 

@@ -88,28 +88,35 @@ nb::object bytes_of(const HeldField& self) {
   return all;
 }
 
-std::unique_ptr<Loader> make_loader(const Samples& samples, uint64_t global_batch_size, uint64_t seed,
-                                    const std::string& order, const ImageSpec* image,
-                                    const std::optional<std::string>& image_field,
-                                    const std::vector<std::string>& fields, std::optional<Indices> indices,
-                                    uint32_t rank, uint32_t world_size, const std::string& last,
-                                    const std::string& on_error, std::optional<uint64_t> max_errors,
-                                    uint32_t threads, uint32_t prefetch, uint64_t memory, bool check_bytes,
-                                    const std::vector<double>& weights, uint32_t chains) {
-  LoadSpec spec;
-  spec.dataset = samples.owner();
-  spec.first = samples.first();
-  spec.samples = samples.size();
-  spec.split = samples.split().value_or("");
+LoadPart make_part(const Samples& samples, const std::optional<std::string>& image_field,
+                   const std::vector<std::string>& fields, std::optional<Indices> indices, double fraction) {
+  LoadPart part;
+  part.dataset = samples.owner();
+  part.first = samples.first();
+  part.samples = samples.size();
+  part.split = samples.split().value_or("");
   if (indices) {
-    spec.selected = true;
-    spec.indices.assign(indices->data(), indices->data() + indices->size());
+    part.selected = true;
+    part.indices.assign(indices->data(), indices->data() + indices->size());
   }
-  if (image) {
-    spec.image = *image;
-    spec.image_field = samples.field_id(to_text(image_field.value_or("")));
-  }
-  for (const std::string& field : fields) spec.fields.push_back(samples.field_id(to_text(field)));
+  if (image_field) part.image_field = samples.field_id(to_text(*image_field));
+  for (const std::string& field : fields) part.fields.push_back(samples.field_id(to_text(field)));
+  part.fraction = fraction;
+  return part;
+}
+
+std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uint64_t epoch_length,
+                                    uint64_t global_batch_size, uint64_t seed, const std::string& order,
+                                    const ImageSpec* image, uint32_t rank, uint32_t world_size,
+                                    const std::string& last, const std::string& on_error,
+                                    std::optional<uint64_t> max_errors, uint32_t threads, uint32_t prefetch,
+                                    uint64_t memory, bool check_bytes, const std::vector<double>& weights,
+                                    uint32_t chains) {
+  LoadSpec spec;
+  spec.parts = std::move(parts);
+  spec.mixed = mixed;
+  spec.epoch_length = epoch_length;
+  if (image) spec.image = *image;
   spec.order.kind = value_or_raise(order_kind_of(order));
   spec.order.seed = seed;
   spec.order.global_batch = global_batch_size;
@@ -151,6 +158,7 @@ std::unique_ptr<HeldBatch> next_batch(Loader& loader) {
 
 void bind_report(nb::module_& module) {
   nb::class_<BadLoad>(module, "BadLoad", "A sample that could not be loaded.")
+      .def_ro("source", &BadLoad::source, "Which dataset of a mix it belongs to; else 0.")
       .def_ro("index", &BadLoad::index, "Its position in the split.")
       .def_prop_ro("key", [](const BadLoad& self) { return to_text(self.key); })
       .def_prop_ro("what", [](const BadLoad& self) { return to_text(self.what); });
@@ -195,6 +203,8 @@ void bind_load(nb::module_& module) {
                    [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->labels()); })
       .def_prop_ro("index",
                    [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->indices()); })
+      .def_prop_ro("source",
+                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->sources()); })
       .def_prop_ro("padding",
                    [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->padding()); })
       .def_prop_ro(
@@ -206,14 +216,19 @@ void bind_load(nb::module_& module) {
             return HeldField{nb::borrow(self), &nb::cast<const HeldBatch&>(self), field};
           },
           nb::arg("field"), "The field with this number, in the order in which fields were asked for.");
+  nb::class_<LoadPart>(module, "LoadPart", "A dataset to load, or one of those that are mixed.")
+      .def(nb::new_(&make_part), nb::arg("dataset"), nb::kw_only(), nb::arg("image_field") = nb::none(),
+           nb::arg("fields") = std::vector<std::string>(), nb::arg("indices") = nb::none(),
+           nb::arg("fraction") = 1.0)
+      .def("__len__", &LoadPart::size);
   nb::class_<Loader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
-      .def(nb::new_(&make_loader), nb::arg("dataset"), nb::kw_only(), nb::arg("global_batch_size"),
-           nb::arg("seed") = 0, nb::arg("order") = "global", nb::arg("image").none() = nb::none(),
-           nb::arg("image_field") = nb::none(), nb::arg("fields") = std::vector<std::string>(),
-           nb::arg("indices") = nb::none(), nb::arg("rank") = 0, nb::arg("world_size") = 1,
-           nb::arg("last") = "drop", nb::arg("on_error") = "raise", nb::arg("max_errors") = nb::none(),
-           nb::arg("threads") = 0, nb::arg("prefetch") = 0, nb::arg("memory") = 0, nb::arg("check") = true,
-           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0)
+      .def(nb::new_(&make_loader), nb::arg("parts"), nb::kw_only(), nb::arg("mixed") = false,
+           nb::arg("epoch_length") = 0, nb::arg("global_batch_size"), nb::arg("seed") = 0,
+           nb::arg("order") = "global", nb::arg("image").none() = nb::none(), nb::arg("rank") = 0,
+           nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
+           nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
+           nb::arg("memory") = 0, nb::arg("check") = true, nb::arg("weights") = std::vector<double>(),
+           nb::arg("chains") = 0)
       .def(
           "start",
           [](Loader& self, uint64_t epoch, uint64_t consumed) {

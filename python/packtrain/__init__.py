@@ -39,6 +39,7 @@ from .errors import (
 )
 from .images import IMAGENET_MEAN, IMAGENET_STD, CenterCrop, ImageTransform, RandomResizedCrop, Resize
 from .loader import Loader
+from .mix import Mix
 from .report import LoadReport
 
 __version__: str = version()
@@ -66,6 +67,7 @@ __all__ = [
     "Keys",
     "LoadReport",
     "Loader",
+    "Mix",
     "NoRoomError",
     "NotFoundError",
     "PackReport",

@@ -49,9 +49,9 @@ def choose_batch_size(batch_size: int | None, global_batch_size: int | None, wor
     return size
 
 
-def choose_order(data: _core.Dataset, shuffle: bool, order: str, selects: bool) -> str:
-    """Where bytes are far, large sequential reads; else an exact shuffle. `selects`: a part is asked for,
-    which large reads would not serve."""
+def choose_order(data: _core.Dataset, shuffle: bool, order: str, reads_any: bool) -> str:
+    """Where bytes are far, large sequential reads; else an exact shuffle. `reads_any`: samples are taken from
+    anywhere, which large reads would not serve."""
     if not shuffle:
         if order not in ("auto", "source"):
             raise InvalidError(
@@ -60,7 +60,7 @@ def choose_order(data: _core.Dataset, shuffle: bool, order: str, selects: bool) 
         return "source"
     if order != "auto":
         return order
-    return "streams" if not selects and _is_far(data) else "global"
+    return "streams" if not reads_any and _is_far(data) else "global"
 
 
 def _is_far(data: _core.Dataset) -> bool:

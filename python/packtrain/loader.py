@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 import weakref
@@ -13,10 +12,11 @@ from typing import Any, Literal, TypeVar, Union
 import numpy as np
 
 from . import _core
-from .choices import choose_batch_size, choose_indices, choose_order, choose_weights, open_dataset
+from .choices import choose_batch_size, choose_indices, choose_order, choose_weights
 from .errors import InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_field
+from .mix import Mix, Source, check_fields, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
 from .samples import Sample, transformed
@@ -28,16 +28,17 @@ Amount = Union[int, Literal["auto"]]
 
 
 class Loader:
-    """The samples of a dataset as batches of numbers: shuffled, decoded and assembled by threads in C++.
+    """The samples of a dataset, or of a Mix, as batches of numbers: shuffled, decoded and assembled in C++.
 
-    Iterate once per epoch. A batch is a dict: "image" if `image` is given, "label" and "index", what `fields`
-    names, "padding" with last="pad" and "replaced" with on_error="replace". Arrays are views of the batch's
-    own memory, which lives as long as any of them. For one thread at a time; of no use after fork().
+    Iterate once per epoch. A batch is a dict: "image" if `image` is given, "label" and "index", "source" of a
+    Mix, what `fields` names, "padding" with last="pad" and "replaced" with on_error="replace". Arrays are
+    views of the batch's own memory, which lives as long as any of them. For one thread at a time; of no use
+    after fork().
     """
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str] | _core.Dataset,
+        dataset: Source | Mix,
         *,
         batch_size: int | None = None,
         global_batch_size: int | None = None,
@@ -60,7 +61,10 @@ class Loader:
         prefetch: Amount = "auto",
         memory: Amount = "auto",
     ) -> None:
-        self.dataset = open_dataset(dataset, split)
+        mix = dataset if isinstance(dataset, Mix) else None
+        self.datasets = open_datasets(dataset, split)
+        # The one that is loaded, or the mix as it was given.
+        self.dataset: Any = self.datasets[0] if mix is None else mix
         self.rank, self.world_size, _ = find_ranks(rank, world_size)
         self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
         self.batch_size = self.global_batch_size // self.world_size
@@ -68,28 +72,44 @@ class Loader:
         self.last = last
         self._shuffle = shuffle
         self._transform = transform
+        self._facts = ["label", "index", *([] if mix is None else ["source"])]
         self._flags = [
             *(["padding"] if last == "pad" else []),
             *(["replaced"] if on_error == "replace" else []),
         ]
-        own_names = [*(["image"] if image is not None else []), "label", "index", *self._flags]
+        own_names = [*(["image"] if image is not None else []), *self._facts, *self._flags]
         wanted = [] if fields is None and image is not None else fields
-        self._fields = chosen_fields(self.dataset, wanted, own_names)
+        if mix is not None:
+            check_fields(self.datasets, wanted)
+        self._fields = chosen_fields(self.datasets[0], wanted, own_names)
         self._decodes = {name: decode for name, decode in self._fields.items() if decode is not None}
 
-        chosen = choose_indices(self.dataset, indices)
-        self._samples = samples = len(self.dataset) if chosen is None else len(chosen)
-        class_weights = choose_weights(self.dataset, weights)
-        selects = chosen is not None or bool(class_weights)
+        if mix is not None and weights is not None:
+            raise InvalidError("weights= are of the classes of one dataset; a mix has fractions of datasets")
+        if mix is not None and indices is not None and not callable(indices):
+            raise InvalidError("indices= of a mix is a function, which is called with each dataset")
+        class_weights = choose_weights(self.datasets[0], weights)
+        self._parts = [
+            _core.LoadPart(
+                data,
+                image_field=None if image is None else image_field or find_image_field(data),
+                fields=list(self._fields),
+                indices=choose_indices(data, indices),
+                fraction=fraction,
+            )
+            for data, fraction in zip(self.datasets, (1.0,) if mix is None else mix.fractions)
+        ]
+        epoch_length = 0 if mix is None else mix.epoch_length or 0
+        self._samples = samples = epoch_length or sum(len(part) for part in self._parts)
+        reads_any = mix is not None or indices is not None or bool(class_weights)
         self._order_is_free = shuffle and order == "auto"
         self._arguments: dict[str, Any] = {
+            "mixed": mix is not None,
+            "epoch_length": epoch_length,
             "global_batch_size": self.global_batch_size,
             "seed": seed,
-            "order": choose_order(self.dataset, shuffle, order, selects),
+            "order": choose_order(self.datasets[0], shuffle, order, reads_any),
             "image": None if image is None else image.spec,
-            "image_field": find_image_field(self.dataset) if image and not image_field else image_field,
-            "fields": list(self._fields),
-            "indices": chosen,
             "rank": self.rank,
             "world_size": self.world_size,
             "last": last,
@@ -101,7 +121,7 @@ class Loader:
             "weights": class_weights,
             "chains": 0,
         }
-        self._use(_core.Loader(self.dataset, **self._arguments))
+        self._use(_core.Loader(self._parts, **self._arguments))
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
         self._taken = 0  # batches of the newest iterator, which has so many:
         self._steps = 0
@@ -170,8 +190,8 @@ class Loader:
 
     def _finished(self, batch: _core.Batch) -> Batch:
         columns: Batch = {} if self.image is None else {"image": batch.image}
-        columns["label"] = batch.label
-        columns["index"] = batch.index
+        for name in self._facts:
+            columns[name] = getattr(batch, name)
         for name in self._flags:
             columns[name] = getattr(batch, name).view(np.bool_)
         for place, name in enumerate(self._fields):
@@ -232,7 +252,7 @@ class Loader:
         engine = self._engine
         arguments = {**self._arguments, **taken}
         if any(self._arguments[name] != value for name, value in taken.items()):
-            engine = _core.Loader(self.dataset, **arguments)
+            engine = _core.Loader(self._parts, **arguments)
         start = engine.resume(text)
         self._generation += 1
         self._stop()
@@ -262,8 +282,11 @@ class Loader:
         )
 
     def __repr__(self) -> str:
+        of = repr(self.dataset)
+        if not isinstance(self.dataset, Mix):
+            of = f"{self.dataset.path!r}, split={self.dataset.split!r}"
         return (
-            f"packtrain.Loader({self.dataset.path!r}, split={self.dataset.split!r}, "
+            f"packtrain.Loader({of}, "
             f"batch_size={self.batch_size}, rank={self.rank}, world_size={self.world_size}, "
             f"order={self.order!r}, batches={len(self)})"
         )

@@ -15,6 +15,7 @@ from . import _core
 from .choices import open_dataset
 from .loader import Batch
 from .loader import Loader as ArrayLoader
+from .mix import Mix, Source
 from .samples import Sample
 
 
@@ -32,7 +33,7 @@ class Loader(ArrayLoader):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str] | _core.Dataset,
+        dataset: Source | Mix,
         *,
         pin_memory: bool | Literal["auto"] = "auto",
         **options: Any,

@@ -37,12 +37,13 @@ void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t ima
   fields_ = fields;
   images_ = image_memory_.take(size * image_bytes);
   value_area_ = value_memory_.take(value_bytes);
-  // Labels, indices, padding, replaced: one stretch.
-  const MutableBytes facts = facts_memory_.take(size * (2 * sizeof(int64_t) + 2));
+  // Labels, indices, sources, padding, replaced: one stretch.
+  const MutableBytes facts = facts_memory_.take(size * (3 * sizeof(int64_t) + 2));
   std::memset(facts.data(), 0, facts.size());
   labels_ = {reinterpret_cast<int64_t*>(facts.data()), size};
   indices_ = {labels_.data() + size, size};
-  padding_ = {reinterpret_cast<uint8_t*>(indices_.data() + size), size};
+  sources_ = {indices_.data() + size, size};
+  padding_ = {reinterpret_cast<uint8_t*>(sources_.data() + size), size};
   replaced_ = {padding_.data() + size, size};
   values_.assign(size * fields, Bytes());
   Lock lock(extra_mutex_);
@@ -65,6 +66,7 @@ void PooledBatch::drop(const std::vector<bool>& dropped) {
       if (image_bytes_ != 0) std::memcpy(image(kept).data(), image(i).data(), image_bytes_);
       labels_[kept] = labels_[i];
       indices_[kept] = indices_[i];
+      sources_[kept] = sources_[i];
       padding_[kept] = padding_[i];
       replaced_[kept] = replaced_[i];
       for (size_t field = 0; field < fields_; ++field)

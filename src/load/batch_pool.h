@@ -45,6 +45,7 @@ class PooledBatch final : public Batch {
   MutableBytes images() const override { return images_.first(size_ * image_bytes_); }
   std::span<int64_t> labels() const override { return labels_.first(size_); }
   std::span<int64_t> indices() const override { return indices_.first(size_); }
+  std::span<int64_t> sources() const override { return sources_.first(size_); }
   std::span<uint8_t> padding() const override { return padding_.first(size_); }
   std::span<uint8_t> replaced() const override { return replaced_.first(size_); }
   Bytes value(size_t field, size_t sample) const override { return values_[sample * fields_ + field]; }
@@ -71,7 +72,7 @@ class PooledBatch final : public Batch {
   size_t size_ = 0, image_bytes_ = 0, fields_ = 0;
   Buffer image_memory_, value_memory_, facts_memory_;
   MutableBytes images_, value_area_;
-  std::span<int64_t> labels_, indices_;
+  std::span<int64_t> labels_, indices_, sources_;
   std::span<uint8_t> padding_, replaced_;
   std::vector<Bytes> values_;
   Mutex extra_mutex_;

@@ -114,12 +114,14 @@ Status Engine::open(Step& step) {
   const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
   PACKTRAIN_ASSIGN(batch, pool_->take(count * image_bytes + step.area_bytes));
   const size_t before = batch->memory();
-  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields.size(), step.area_bytes + 1);
+  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1);
   pool_->grown(before, batch->memory());
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t sample = step.tasks[i].sample;
-    batch->labels()[i] = spec_.dataset->label(sample);
-    batch->indices()[i] = static_cast<int64_t>(sample - spec_.first);
+    const Task& task = step.tasks[i];
+    const LoadPart& part = spec_.parts[task.part];
+    batch->labels()[i] = part.dataset->label(task.sample);
+    batch->indices()[i] = part.index_of(task.sample);
+    batch->sources()[i] = task.part;
     batch->padding()[i] = step.picks[i].padding ? 1 : 0;
   }
   if (planner_.direct()) {
@@ -173,7 +175,7 @@ void Engine::arrived(std::span<Read* const> finished) {
 }
 
 void Engine::read_all() {
-  auto reads = spec_.dataset->storage().reads(limits_.reads_in_flight);
+  auto reads = spec_.parts.front().dataset->storage().reads(limits_.reads_in_flight);
   std::vector<Extent*> extents;
   std::vector<Read*> batch, finished(limits_.reads_in_flight);
   for (;;) {
@@ -242,7 +244,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       Task* next = task->next;
       Filler::Outcome outcome = decoder.filler->fill(*task);
       if (!outcome.status.ok())
-        bad.push_back({task->place, task->sample, std::move(outcome.status), outcome.replaced});
+        bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
       if (task->extent) {
         if (counts_as_ahead(*task->extent)) done_bytes += task->extent->length;
         extents_.release(task->extent);

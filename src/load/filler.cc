@@ -21,39 +21,39 @@ Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& 
   return filler;
 }
 
-Result<Bytes> Filler::field(uint64_t sample, uint32_t field, const Extent* extent,
+Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t field, const Extent* extent,
                             std::vector<std::byte>& own) {
   if (extent) {
-    const FieldLocation location = spec_.dataset->locate(sample, field);
+    const FieldLocation location = dataset.locate(sample, field);
     const std::optional<Bytes> bytes = extent->part(location);
     if (bytes && (!spec_.check || matches(location.check_kind, location.check, *bytes))) return *bytes;
   }
   // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
-  PACKTRAIN_TRY(spec_.dataset->read(sample, field, own, spec_.check));
+  PACKTRAIN_TRY(dataset.read(sample, field, own, spec_.check));
   return Bytes(own);
 }
 
 Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement) {
   Step& step = *task.step;
   PooledBatch& batch = step.filling();
+  const LoadPart& part = spec_.parts[task.part];
   const Extent* extent = is_replacement ? nullptr : task.extent;
   if (spec_.image) {
-    if (!spec_.dataset->locate(sample, spec_.image_field).present) {
-      return Status(Code::corrupt, "has no field '" +
-                                       spec_.dataset->manifest().fields[spec_.image_field].name +
+    if (!part.dataset->locate(sample, part.image_field).present) {
+      return Status(Code::corrupt, "has no field '" + part.dataset->manifest().fields[part.image_field].name +
                                        "' to make an image of");
     }
-    PACKTRAIN_ASSIGN(bytes, field(sample, spec_.image_field, extent, scratch_));
+    PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, part.image_field, extent, scratch_));
     PACKTRAIN_TRY(image_->read(bytes, key, batch.image(task.place)));
   }
-  const size_t fields = spec_.fields.size();
+  const size_t fields = part.fields.size();
   for (size_t i = 0; i < fields; ++i) {
-    const FieldLocation location = spec_.dataset->locate(sample, spec_.fields[i]);
+    const FieldLocation location = part.dataset->locate(sample, part.fields[i]);
     if (!location.present) {
       batch.set_value(i, task.place, Bytes());
       continue;
     }
-    PACKTRAIN_ASSIGN(bytes, field(sample, spec_.fields[i], extent, scratch_));
+    PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, part.fields[i], extent, scratch_));
     MutableBytes into;
     const size_t slot = task.place * fields + i;
     if (bytes.size() <= step.value_bytes[slot] && step.value_bytes[slot] != UINT64_MAX) {
@@ -69,15 +69,15 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
 
 bool Filler::replace(Task& task) {
   Step& step = *task.step;
+  const LoadPart& part = spec_.parts[task.part];
   for (uint64_t attempt = 1; attempt <= kMostAttempts; ++attempt) {
     const uint64_t ordered = order_.replacement(step.epoch, task.position, attempt);
-    const uint64_t index = spec_.selected ? spec_.indices[ordered] : ordered;
-    const uint64_t sample = spec_.first + index;
+    const uint64_t sample = part.sample_at(ordered);
     const uint64_t key = position_key(order_.spec().seed, step.epoch, task.position, attempt);
     if (!fill_from(task, sample, key, true).ok()) continue;
     PooledBatch& batch = step.filling();
-    batch.labels()[task.place] = spec_.dataset->label(sample);
-    batch.indices()[task.place] = static_cast<int64_t>(index);
+    batch.labels()[task.place] = part.dataset->label(sample);
+    batch.indices()[task.place] = part.index_of(sample);
     batch.replaced()[task.place] = 1;
     return true;
   }

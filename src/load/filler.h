@@ -23,7 +23,8 @@ class Filler {
  private:
   Filler(const LoadSpec& spec, const Order& order) : spec_(spec), order_(order) {}
   // Brings one field of a sample: out of `extent` if it is sound there, else by a read of its own into `own`.
-  Result<Bytes> field(uint64_t sample, uint32_t field, const Extent* extent, std::vector<std::byte>& own);
+  Result<Bytes> field(const Dataset& dataset, uint64_t sample, uint32_t field, const Extent* extent,
+                      std::vector<std::byte>& own);
   Status fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement);
   bool replace(Task& task);
 

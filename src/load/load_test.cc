@@ -45,10 +45,11 @@ class LoadTest : public ::testing::Test {
   }
   LoadSpec spec(uint64_t batch = 16) {
     LoadSpec spec;
-    spec.dataset = dataset_;
-    spec.samples = dataset_->samples();
-    spec.split = "train";
-    spec.fields = {dataset_->manifest().field_id("jpg")};
+    spec.parts.resize(1);
+    spec.parts[0].dataset = dataset_;
+    spec.parts[0].samples = dataset_->samples();
+    spec.parts[0].split = "train";
+    spec.parts[0].fields = {dataset_->manifest().field_id("jpg")};
     spec.order.global_batch = batch;
     spec.order.seed = 7;
     spec.memory = 256 << 20;
@@ -126,7 +127,7 @@ TEST_F(LoadTest, ThreadsPrefetchAndStorageDoNotChangeTheStream) {
 
 TEST_F(LoadTest, SeveralFieldsComeTogether) {
   LoadSpec wanted = spec();
-  wanted.fields = {dataset_->manifest().field_id("cls"), dataset_->manifest().field_id("jpg")};
+  wanted.parts[0].fields = {dataset_->manifest().field_id("cls"), dataset_->manifest().field_id("jpg")};
   auto loader = make(wanted);
   ASSERT_TRUE(loader->start(0).ok());
   auto batch = loader->next();
@@ -173,9 +174,9 @@ TEST_F(LoadTest, StreamsOfRowsOutOfOrderBringTheirOwnBytes) {
   auto dataset = Dataset::open(storage_, "odd");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   LoadSpec wanted = spec(8);
-  wanted.dataset = *dataset;
-  wanted.samples = kCount;
-  wanted.fields = {0};
+  wanted.parts[0].dataset = *dataset;
+  wanted.parts[0].samples = kCount;
+  wanted.parts[0].fields = {0};
   wanted.order.kind = OrderKind::streams;
   wanted.order.chains = 1;
   wanted.order.piece_bytes = 8 << 10;
@@ -381,13 +382,13 @@ TEST_F(LoadTest, RanksShareTheEpoch) {
 
 TEST_F(LoadTest, OnlyTheIndicesAskedFor) {
   LoadSpec wanted = spec(5);
-  wanted.selected = true;
-  wanted.indices = {5, 250, 17, 99, 3, 8, 100, 200, 1, 2};
+  wanted.parts[0].selected = true;
+  wanted.parts[0].indices = {5, 250, 17, 99, 3, 8, 100, 200, 1, 2};
   auto loader = make(wanted);
   std::vector<int64_t> all = indices(*loader, 0);
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all, (std::vector<int64_t>{1, 2, 3, 5, 8, 17, 99, 100, 200, 250}));
-  wanted.indices = {kSamples};
+  wanted.parts[0].indices = {kSamples};
   EXPECT_EQ(Loader::make(wanted).status().code(), Code::invalid);
 }
 
@@ -422,7 +423,7 @@ TEST_F(LoadTest, SlowReadsDoNotChangeTheOrder) {
   auto dataset = Dataset::open(slow, "data");
   ASSERT_TRUE(dataset.ok());
   LoadSpec wanted = spec();
-  wanted.dataset = *dataset;
+  wanted.parts[0].dataset = *dataset;
   auto loader = make(wanted);
   EXPECT_EQ(stream(*loader, 5), expected);
 }
@@ -435,7 +436,7 @@ TEST_F(LoadTest, AReadThatFailsOnceIsTriedAgain) {
   auto dataset = Dataset::open(faulty, "data");
   ASSERT_TRUE(dataset.ok());
   LoadSpec wanted = spec();
-  wanted.dataset = *dataset;
+  wanted.parts[0].dataset = *dataset;
   auto loader = make(wanted);
   auto sound = make(spec());
   EXPECT_EQ(stream(*loader, 0), stream(*sound, 0));

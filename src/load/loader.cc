@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/hash.h"
 #include "base/words.h"
 #include "load/engine.h"
+#include "load/parts.h"
 #include "packtrain/load.h"
 #include "packtrain/place.h"
 
@@ -122,17 +122,20 @@ Status DatasetLoader::settle_bad(Step& step) {
     for (const BadPlace& bad : step.bad) {
       ++report_.errors;
       if (report_.bad.size() >= kMostNamed) continue;
-      const auto key = spec_.dataset->key(bad.sample);
-      report_.bad.push_back(
-          {bad.sample - spec_.first, key.ok() ? std::string(*key) : std::string(), bad.status.text()});
+      const LoadPart& part = spec_.parts[bad.part];
+      const auto key = part.dataset->key(bad.sample);
+      report_.bad.push_back({bad.part, static_cast<uint64_t>(part.index_of(bad.sample)),
+                             key.ok() ? std::string(*key) : std::string(), bad.status.text()});
     }
   }
   errors_in_epoch_ += step.bad.size();
   const BadPlace& first = step.bad.front();
   const auto name = [&] {
-    const auto key = spec_.dataset->key(first.sample);
-    return "sample " + std::to_string(first.sample - spec_.first) +
-           (key.ok() ? " (" + std::string(*key) + ")" : std::string());
+    const LoadPart& part = spec_.parts[first.part];
+    const auto key = part.dataset->key(first.sample);
+    return "sample " + std::to_string(part.index_of(first.sample)) +
+           (key.ok() ? " (" + std::string(*key) + ")" : std::string()) +
+           (spec_.mixed ? " of " + part.dataset->folder() : std::string());
   };
   if (spec_.on_error == OnError::raise) return first.status.at(name());
   if (errors_in_epoch_ > spec_.max_errors) {
@@ -186,8 +189,7 @@ Result<BatchPtr> DatasetLoader::next(const std::function<bool()>& go_on) {
 OrderState DatasetLoader::state() const {
   const OrderSpec& order = order_->spec();
   OrderState state;
-  state.dataset = spec_.dataset->manifest().id;
-  state.split = spec_.split;
+  set_identity(spec_, state);
   state.kind = order.kind;
   state.seed = order.seed;
   state.epoch = epoch_;
@@ -198,8 +200,6 @@ OrderState DatasetLoader::state() const {
     state.window_bytes = order.window_bytes;
     state.piece_bytes = order.piece_bytes;
   }
-  if (spec_.selected) state.selection = xxh128_hex(std::as_bytes(std::span(spec_.indices)));
-  if (!order.weights.empty()) state.selection += "w" + xxh128_hex(std::as_bytes(std::span(order.weights)));
   return state;
 }
 
@@ -222,85 +222,11 @@ LoadReport DatasetLoader::report() const {
   return report;
 }
 
-Status check_spec(const LoadSpec& spec) {
-  if (!spec.dataset) return Status(Code::invalid, "a loader needs a dataset");
-  if (spec.first > spec.dataset->samples() || spec.samples > spec.dataset->samples() - spec.first)
-    return Status(Code::invalid, "the split does not lie within the dataset");
-  for (const uint64_t index : spec.indices) {
-    if (index >= spec.samples) {
-      return Status(Code::invalid, "the index " + std::to_string(index) +
-                                       " is not below the number of samples, " +
-                                       std::to_string(spec.samples));
-    }
-  }
-  const size_t fields = spec.dataset->manifest().fields.size();
-  if (spec.image) {
-    PACKTRAIN_TRY(spec.image->check());
-    if (spec.image_field >= fields) return Status(Code::invalid, "there is no such field for the image");
-  }
-  for (const uint32_t field : spec.fields)
-    if (field >= fields) return Status(Code::invalid, "there is no such field");
-  if (spec.rank >= spec.order.world)
-    return Status(Code::invalid, "rank " + std::to_string(spec.rank) + " is not below the world size, " +
-                                     std::to_string(spec.order.world));
-  return {};
-}
-
-// What each sample takes in a batch, about: fields that are delivered as bytes vary.
-uint64_t bytes_a_sample(const LoadSpec& spec) {
-  uint64_t bytes = spec.image ? spec.image->bytes() : 0;
-  if (spec.fields.empty() || spec.samples == 0) return bytes;
-  constexpr uint64_t kLooks = 256;
-  uint64_t sum = 0, looks = std::min(kLooks, spec.samples);
-  for (uint64_t i = 0; i < looks; ++i) {
-    for (const uint32_t field : spec.fields)
-      sum += spec.dataset->locate(spec.first + spec.samples / looks * i, field).length;
-  }
-  return bytes + sum / looks;
-}
-
-void add_stream_shards(LoadSpec& spec) {
-  const Manifest& manifest = spec.dataset->manifest();
-  uint64_t sample = spec.first;
-  const uint64_t end = spec.first + spec.samples;
-  while (sample < end) {
-    const uint32_t shard = spec.dataset->shard_of(sample);
-    // Samples of a shard follow each other: its last one is found by halving.
-    uint64_t low = sample, high = end - 1;
-    while (low < high) {
-      const uint64_t middle = low + (high - low + 1) / 2;
-      if (spec.dataset->shard_of(middle) == shard) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    const uint64_t count = low + 1 - sample;
-    const uint64_t whole = std::max<uint64_t>(manifest.shards[shard].samples, 1);
-    spec.order.shards.push_back({sample - spec.first, count, manifest.shards[shard].bytes / whole * count});
-    sample = low + 1;
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_TRY(check_spec(spec));
-  spec.order.samples = spec.selected ? spec.indices.size() : spec.samples;
-  if (spec.order.kind == OrderKind::streams && spec.selected) {
-    return Status(Code::unsupported,
-                  "order=\"streams\" reads whole shards and cannot be had with indices=; use "
-                  "order=\"global\"");
-  }
-  if (spec.order.kind == OrderKind::streams) add_stream_shards(spec);
-  if (!spec.order.weights.empty()) {
-    spec.order.class_of = [dataset = spec.dataset, first = spec.first, selected = spec.selected,
-                           indices = spec.indices](uint64_t ordered) {
-      return dataset->label(first + (selected ? indices[ordered] : ordered));
-    };
-  }
-  PACKTRAIN_ASSIGN(order, Order::make(spec.order));
-  spec.order = order->spec();
+  PACKTRAIN_ASSIGN(order, make_order(spec));
 
   const Grant grant = granted();
   EngineLimits limits;
@@ -315,8 +241,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
           ? spec.prefetch
           : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / batch_bytes, 2, kMostAhead));
   limits.planned_steps = limits.open_steps + kStepsReadAhead;
-  const auto place = place_of(spec.dataset->folder());
-  limits.read_ahead = place.ok() && place->far() ? kReadAheadFar : kReadAheadNear;
+  limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
   const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
   uint64_t read_ahead = limits.read_ahead;
   if (spec.order.kind == OrderKind::streams) {

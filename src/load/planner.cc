@@ -64,11 +64,11 @@ void Planner::let_go_of_pieces() {
   pieces_.clear();
 }
 
-bool Planner::stretch_of(uint64_t first, uint64_t last, Stretch& out) const {
+bool Planner::stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const {
   out = {};
   uint64_t together = 0;
   const auto add = [&](uint64_t sample, uint32_t field) {
-    const FieldLocation location = spec_.dataset->locate(sample, field);
+    const FieldLocation location = part.dataset->locate(sample, field);
     if (!location.present) return true;
     if (!location.plain || (out.end != 0 && location.shard != out.shard)) return false;
     if (out.end == 0) {
@@ -81,18 +81,18 @@ bool Planner::stretch_of(uint64_t first, uint64_t last, Stretch& out) const {
     return true;
   };
   const auto add_sample = [&](uint64_t sample) {
-    if (spec_.image && !add(sample, spec_.image_field)) return false;
-    return std::all_of(spec_.fields.begin(), spec_.fields.end(),
+    if (spec_.image && !add(sample, part.image_field)) return false;
+    return std::all_of(part.fields.begin(), part.fields.end(),
                        [&](uint32_t field) { return add(sample, field); });
   };
   if (!add_sample(first) || (last != first && !add_sample(last)) || out.end == 0) return false;
   if (first == last && out.end - out.begin > together + together / 4 + kMostSlack) return false;
-  const auto& shards = spec_.dataset->manifest().shards;
+  const auto& shards = part.dataset->manifest().shards;
   return out.shard < shards.size() && out.end <= shards[out.shard].bytes;
 }
 
-Extent* Planner::extent_for(const Stretch& stretch) {
-  const auto file = spec_.dataset->shard_file(stretch.shard);
+Extent* Planner::extent_for(const LoadPart& part, const Stretch& stretch) {
+  const auto file = part.dataset->shard_file(stretch.shard);
   if (!file.ok()) return nullptr;  // reading the sample by itself will say what is wrong
   Extent* extent = extents_.take();
   extent->read = {};
@@ -114,12 +114,13 @@ Extent* Planner::piece_for(const Pick& pick, Step& step) {
   Piece& piece = at->second;
   if (is_new) {
     Stretch stretch;
-    const uint64_t first = spec_.first + pick.piece_first;
+    const LoadPart& part = spec_.parts[pick.part];
+    const uint64_t first = part.sample_at(pick.piece_first);
     piece.left = pick.piece_count;
     // Rows out of order could claim a whole shard for a piece; then each sample is read by itself.
-    if (stretch_of(first, first + pick.piece_count - 1, stretch) &&
+    if (stretch_of(part, first, first + pick.piece_count - 1, stretch) &&
         stretch.end - stretch.begin <= kLargestPiece * spec_.order.piece_bytes)
-      piece.extent = extent_for(stretch);
+      piece.extent = extent_for(part, stretch);
     if (!piece.extent) {
       pieces_.erase(at);
       return nullptr;
@@ -148,7 +149,7 @@ bool Planner::plan(Step& step) {
   order_->batch(epoch_, consumed_, step_, spec_.rank, step.picks);
   ++step_;
 
-  const size_t fields = spec_.fields.size(), count = step.picks.size();
+  const size_t fields = spec_.fields(), count = step.picks.size();
   step.tasks.resize(count);
   step.extents.clear();
   step.value_at.resize(count * fields);
@@ -159,19 +160,21 @@ bool Planner::plan(Step& step) {
   step.bad.clear();
   for (size_t i = 0; i < count; ++i) {
     const Pick& pick = step.picks[i];
+    const LoadPart& part = spec_.parts[pick.part];
     Task& task = step.tasks[i];
     task = {.step = &step,
-            .sample = spec_.first + index_of(pick.sample),
+            .sample = part.sample_at(pick.sample),
             .position = pick.position,
+            .part = pick.part,
             .place = static_cast<uint32_t>(i)};
-    if (merges() && !spec_.selected) {
+    if (merges()) {
       task.extent = piece_for(pick, step);
-    } else if (Stretch stretch; stretch_of(task.sample, task.sample, stretch)) {
-      task.extent = extent_for(stretch);
+    } else if (Stretch stretch; stretch_of(part, task.sample, task.sample, stretch)) {
+      task.extent = extent_for(part, stretch);
       if (task.extent) step.extents.push_back(task.extent);
     }
     for (size_t field = 0; field < fields; ++field) {
-      const FieldLocation location = spec_.dataset->locate(task.sample, spec_.fields[field]);
+      const FieldLocation location = part.dataset->locate(task.sample, part.fields[field]);
       step.value_at[i * fields + field] = step.area_bytes;
       step.value_bytes[i * fields + field] = location.present ? location.length : UINT64_MAX;
       if (location.present) step.area_bytes += (location.length + 7) / 8 * 8;

@@ -38,8 +38,7 @@ class Planner {
   // Fills the next step; false if an epoch has no steps at all.
   bool plan(Step& step);
   // Whether reads go straight into batches: then a step's extents can be read only once it is open.
-  bool direct() const { return !spec_.image && spec_.fields.size() == 1 && !merges(); }
-  uint64_t index_of(uint64_t ordered) const { return spec_.selected ? spec_.indices[ordered] : ordered; }
+  bool direct() const { return !spec_.image && spec_.fields() == 1 && !merges(); }
   uint64_t epoch() const { return epoch_; }
 
  private:
@@ -49,8 +48,8 @@ class Planner {
   };
   bool merges() const { return spec_.order.kind == OrderKind::streams; }
   // The one stretch of a shard that holds all wanted fields of these samples; false if there is none.
-  bool stretch_of(uint64_t first, uint64_t last, Stretch& out) const;
-  Extent* extent_for(const Stretch& stretch);
+  bool stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const;
+  Extent* extent_for(const LoadPart& part, const Stretch& stretch);
   Extent* piece_for(const Pick& pick, Step& step);
   void let_go_of_pieces();
 

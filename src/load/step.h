@@ -21,8 +21,9 @@ struct Task {
   Step* step = nullptr;
   Extent* extent = nullptr;  // null: no single read brings it
   Task* next = nullptr;      // in the list it waits in: of its extent, then of its step
-  uint64_t sample = 0;       // of the dataset
+  uint64_t sample = 0;       // of its part's dataset
   uint64_t position = 0;     // in the epoch's order
+  uint32_t part = 0;         // of LoadSpec::parts
   uint32_t place = 0;
 };
 
@@ -50,6 +51,7 @@ struct Extent {
 
 struct BadPlace {
   uint32_t place = 0;
+  uint32_t part = 0;
   uint64_t sample = 0;
   Status status;
   bool replaced = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 namespace packtrain {
 namespace {
@@ -19,20 +20,21 @@ uint64_t left_of(uint64_t places, uint64_t share) {
 
 Interleave::Interleave(std::span<const double> fractions) {
   assert(!fractions.empty() && fractions.size() < kLeaf);
-  std::vector<double> sums = {0};
-  for (const double fraction : fractions) sums.push_back(sums.back() + fraction);
-  root_ = add(sums, 0, static_cast<uint32_t>(fractions.size()));
+  root_ = add(fractions, 0);
 }
 
-uint32_t Interleave::add(std::span<const double> sums, uint32_t first, uint32_t end) {
-  if (end - first == 1) return kLeaf | first;
-  const uint32_t middle = first + (end - first) / 2;
+uint32_t Interleave::add(std::span<const double> fractions, uint32_t first) {
+  if (fractions.size() == 1) return kLeaf | first;
+  const size_t middle = fractions.size() / 2;
+  const double left_sum = std::accumulate(fractions.begin(), fractions.begin() + middle, 0.0);
+  const double sum = std::accumulate(fractions.begin() + middle, fractions.end(), left_sum);
   // A share that is rounded to all or nothing would leave one side without places for ever.
-  const double share = (sums[middle] - sums[first]) / (sums[end] - sums[first]);
+  const double share = left_sum / sum;
   const double scaled = std::clamp(std::ldexp(share, 64), 1.0, std::ldexp(1.0, 64) - 2048);
   const auto node = static_cast<uint32_t>(nodes_.size());
   nodes_.emplace_back();
-  const uint32_t left = add(sums, first, middle), right = add(sums, middle, end);
+  const uint32_t left = add(fractions.first(middle), first);
+  const uint32_t right = add(fractions.subspan(middle), first + static_cast<uint32_t>(middle));
   nodes_[node] = {static_cast<uint64_t>(scaled), left, right};
   return node;
 }

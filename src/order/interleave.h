@@ -24,7 +24,7 @@ class Interleave {
     uint64_t left = 0;  // the share of the left half, in units of 2^-64
     uint32_t left_child = 0, right_child = 0;
   };
-  uint32_t add(std::span<const double> sums, uint32_t first, uint32_t end);
+  uint32_t add(std::span<const double> fractions, uint32_t first);  // a tree of parts from `first` on
 
   static constexpr uint32_t kLeaf = uint32_t{1} << 31;  // a child that is a part
   std::vector<Node> nodes_;

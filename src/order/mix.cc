@@ -12,6 +12,8 @@
 namespace packtrain {
 namespace {
 
+constexpr double kLeastShare = 1e-12;  // less is a slip, not a share
+
 class MixOrder final : public SlicedOrder {
  public:
   MixOrder(OrderSpec spec, std::vector<MixPart> parts, Interleave interleave)
@@ -90,6 +92,15 @@ Result<std::shared_ptr<const Order>> make_mix(MixSpec mix) {
   }
   if (!std::isfinite(sum))
     return Status(Code::invalid, "the fractions of the mixture are too large to be added");
+  // Of 1, so that 70 and 30 give the stream of 0.7 and 0.3.
+  for (size_t i = 0; i < fractions.size(); ++i) {
+    fractions[i] /= sum;
+    if (fractions[i] < kLeastShare)
+      return Status(Code::invalid,
+                    fmt::format("dataset {} has a share of {:.1e} in the mixture and would never come; leave "
+                                "it out, or give it a larger fraction",
+                                i, fractions[i]));
+  }
 
   OrderSpec spec;
   spec.kind = mix.kind;

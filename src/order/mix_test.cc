@@ -62,6 +62,9 @@ TEST(InterleaveTest, FarPlacesAndTinyFractionsAreFound) {
   const Interleave interleave(fractions);
   for (const uint64_t position : {uint64_t{1} << 40, uint64_t{1} << 63, UINT64_MAX})
     EXPECT_LT(interleave.at(position).part, 3u);
+  const double pairs[] = {1, 1, 1e-300, 1e-300};  // the smaller two are lost in a sum with the others
+  const Interleave lost(pairs);
+  EXPECT_EQ(lost.at(0).part + lost.at(1).part, 1u);
   uint64_t rare = 0;
   for (uint64_t i = 0; i < 1000; ++i) rare += interleave.at((uint64_t{1} << 40) + i).part != 1;
   EXPECT_LE(rare, 1u);
@@ -129,6 +132,21 @@ TEST(MixTest, PaddingAndReplacementsBelongToThePartOfTheirPlace) {
   EXPECT_EQ(padding, 28u);
 }
 
+TEST(MixTest, FractionsNeedNotAddUpToOne) {
+  const auto stream = [](double a, double b, double c) {
+    MixSpec spec;
+    spec.parts = {{100, a}, {1000, b}, {37, c}};
+    spec.epoch_length = 2000;
+    const auto order = make_mix(std::move(spec));
+    std::vector<std::pair<uint32_t, uint64_t>> drawn;
+    for (uint64_t step = 0; step < 2000; ++step)
+      for (const Pick& pick : global_batch(**order, 0, 0, step)) drawn.emplace_back(pick.part, pick.sample);
+    return drawn;
+  };
+  EXPECT_EQ(stream(0.5, 0.3, 0.2), stream(50, 30, 20));
+  EXPECT_NE(stream(0.5, 0.3, 0.2), stream(0.5, 0.2, 0.3));
+}
+
 TEST(MixTest, AnEpochIsAsLongAsAllPartsUnlessSaid) { EXPECT_EQ(mix(0, 1, 1)->spec().samples, 1137u); }
 
 TEST(MixTest, WhatCannotBeMixedIsRefused) {
@@ -145,6 +163,7 @@ TEST(MixTest, WhatCannotBeMixedIsRefused) {
   EXPECT_NE(refused({{10, 1e308}, {10, 1e308}}), "");
   EXPECT_NE(refused({{10, 1}, {0, 1}}).find("no samples"), std::string::npos);
   EXPECT_NE(refused({{10, 1}}, OrderKind::streams).find("'streams'"), std::string::npos);
+  EXPECT_NE(refused({{10, 1}, {10, 1}, {10, 1e-200}, {10, 1e-200}}).find("dataset 2"), std::string::npos);
   EXPECT_EQ(refused({{10, 1}}), "");
 }
 

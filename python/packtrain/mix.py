@@ -1,0 +1,96 @@
+"""Several datasets as one stream: what a user says, and what it comes to."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Union
+
+from ._core import Dataset
+from .choices import open_dataset
+from .errors import InvalidError
+from .fields import Fields
+
+Source = Union[str, "os.PathLike[str]", Dataset]
+
+
+class Mix:
+    """Datasets that a Loader interleaves in given fractions: packtrain.Mix({"a": 0.7, "b": 0.3}).
+
+    Each is a path or a packtrain.Dataset; pairs in a list do for a dict. Fractions are relative to their sum.
+    Each dataset is gone through in its own shuffles, one behind the other, whatever the mix's epochs are;
+    those have `epoch_length` samples, or as many as all datasets have together. A plain value.
+    """
+
+    datasets: tuple[Source, ...]
+    fractions: tuple[float, ...]
+    """Of 1."""
+    epoch_length: int | None
+
+    def __init__(
+        self,
+        parts: Mapping[Source, float] | Iterable[tuple[Source, float]],
+        *,
+        epoch_length: int | None = None,
+    ) -> None:
+        pairs = list(parts.items() if isinstance(parts, Mapping) else parts)
+        if not pairs:
+            raise InvalidError("a mix needs at least one dataset")
+        for source, fraction in pairs:
+            if not isinstance(fraction, (int, float)) or not 0 < fraction < math.inf:
+                raise InvalidError(
+                    f"the fraction of a dataset in a mix is a number above 0, not {fraction!r}", _name(source)
+                )
+        if epoch_length is not None and epoch_length < 1:
+            raise InvalidError(f"epoch_length= counts samples, at least one, not {epoch_length}")
+        total = math.fsum(fraction for _, fraction in pairs)
+        self.datasets = tuple(source for source, _ in pairs)
+        self.fractions = tuple(fraction / total for _, fraction in pairs)
+        self.epoch_length = epoch_length
+
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            f"{_name(source)!r}: {fraction:.4g}" for source, fraction in zip(self.datasets, self.fractions)
+        )
+        length = "" if self.epoch_length is None else f", epoch_length={self.epoch_length}"
+        return f"packtrain.Mix({{{parts}}}{length})"
+
+
+def open_datasets(dataset: Source | Mix, split: str | None) -> tuple[Dataset, ...]:
+    """The one, or those of a mix; there `split` is for those that have none of their own."""
+    if not isinstance(dataset, Mix):
+        return (open_dataset(dataset, split),)
+    opened = []
+    for source in dataset.datasets:
+        own = source.split if isinstance(source, Dataset) else None
+        data = open_dataset(source, split if own is None else own)
+        if len(data) == 0:
+            raise InvalidError("a dataset of a mix has no samples; leave it out", data.path)
+        opened.append(data)
+    return tuple(opened)
+
+
+def check_fields(datasets: Sequence[Dataset], fields: Fields | None) -> None:
+    """That every dataset has them; None means all, and then every dataset must have the same."""
+    shared = [name for name in datasets[0].fields if all(name in data.fields for data in datasets)]
+    names = set(datasets[0].fields if fields is None else fields)
+    for data in datasets:
+        if fields is None and names ^ set(data.fields):
+            raise InvalidError(
+                f"the datasets of a mix have different fields: this one {', '.join(data.fields)}, and the "
+                f"first {', '.join(datasets[0].fields)}; say with fields= which to deliver (all have: "
+                f"{', '.join(shared) or 'none'})",
+                data.path,
+            )
+        missing = sorted(names - set(data.fields))
+        if missing:
+            raise InvalidError(
+                f"every dataset of a mix must have the fields that are delivered, and this one has no "
+                f"'{missing[0]}' (all have: {', '.join(shared) or 'none'})",
+                data.path,
+            )
+
+
+def _name(source: Source) -> str:
+    return source.path if isinstance(source, Dataset) else os.fspath(source)
