@@ -5,8 +5,7 @@
 //   OUT.part/SHARD              a whole shard; it appears by rename and has its record beside it
 //   OUT.part/SHARD.rows         what was learnt while writing it
 //   OUT.part/*.tmp-HOST-PID-N   in work, or left by a process that died; publish.tmp-… is the folder of
-//   index,
-//                               names and manifest before they move into OUT.part
+//                               index, names and manifest before they move into OUT.part
 //   OUT                         OUT.part renamed: the last step
 #include "packtrain/pack.h"
 
@@ -139,6 +138,9 @@ bool Packer::published_meanwhile() {
   report.bad.clear();
   // A part that was begun again after OUT had its name is of no use to anyone.
   (void)remove_tree(storage_, part_);
+  // What was being made in OUT.part at the moment of its renaming came along into OUT, unseen by whoever
+  // renamed it.
+  (void)remove_dead_parts(storage_, out_, token_);
   return true;
 }
 

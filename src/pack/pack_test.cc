@@ -149,6 +149,39 @@ TEST_F(PackTest, TasksOneAfterTheOtherPublishAtTheEnd) {
   EXPECT_TRUE(report->published);
 }
 
+// Another process publishes at the very moment in which this one makes its folder in OUT.part: the folder has
+// come along into OUT when it is there.
+class OvertakenStorage : public StorageWrapper {
+ public:
+  OvertakenStorage(Storage& inner, PackOptions other) : StorageWrapper(inner), other_(std::move(other)) {}
+  Status make_folder(std::string_view folder) override {
+    const size_t name = folder.find("publish.tmp-");
+    if (name == folder.npos) return StorageWrapper::make_folder(folder);
+    EXPECT_TRUE(pack(posix_storage(), other_).ok());
+    came_along = other_.out + "/" + std::string(folder.substr(name));
+    EXPECT_TRUE(fs::create_directory(came_along));
+    return {};
+  }
+  std::string came_along;
+
+ private:
+  const PackOptions other_;
+};
+
+TEST_F(PackTest, NothingComesAlongIntoWhatAnotherProcessPublishes) {
+  make_tree(20);
+  ASSERT_TRUE(pack(posix_storage(), options("alone")).ok());
+  OvertakenStorage storage(posix_storage(), options("out"));
+  auto report = pack(storage, options("out"));
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(report->published);
+  EXPECT_EQ(report->samples, 20u);
+  ASSERT_FALSE(storage.came_along.empty());
+  EXPECT_FALSE(fs::exists(storage.came_along));
+  EXPECT_FALSE(fs::exists(path("out.part")));
+  EXPECT_EQ(contents("alone"), contents("out"));
+}
+
 TEST_F(PackTest, EveryInterruptedWriteCanBeContinued) {
   make_tree(40);
   ASSERT_TRUE(pack(posix_storage(), options("whole")).ok());

@@ -23,8 +23,8 @@ struct PublishRequest {
 Result<ShardRows> finished_shard(Storage& storage, const std::string& part, const ShardPlan& shard);
 
 // Every shard of the plan must be finished. Bytes are deterministic, so several processes may do this at
-// once: whoever renames the folder first has done it for all. Fills the report's counts. Gives the plan's
-// samples up on the way, to save memory.
+// once: whoever renames the folder first has done it for all, and the others fail. Fills the report's counts.
+// Gives the plan's samples up on the way, to save memory.
 Status publish(Storage& storage, Plan& plan, const Format& format, const PublishRequest& request,
                PackReport& report);
 // The last steps alone, for a run that was killed between them: OUT.part already has its manifest.

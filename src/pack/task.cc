@@ -46,14 +46,13 @@ bool token_is_dead(std::string_view token) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-Status remove_dead_parts(Storage& storage, const std::string& folder) {
+Status remove_dead_parts(Storage& storage, const std::string& folder, std::string_view own) {
   std::vector<std::string> dead;
   PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
     const size_t at = entry.name.rfind(kTemporary);
-    if (at != std::string::npos &&
-        token_is_dead(std::string_view(entry.name).substr(at + kTemporary.size()))) {
-      dead.push_back(std::move(entry.name));
-    }
+    if (at == std::string::npos) return true;
+    const std::string_view token = std::string_view(entry.name).substr(at + kTemporary.size());
+    if (token == own || token_is_dead(token)) dead.push_back(std::move(entry.name));
     return true;
   }));
   for (const std::string& name : dead) {

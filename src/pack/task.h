@@ -15,8 +15,8 @@ std::string process_token();
 // Whether a process that made a token on this host is gone; false for other hosts, whose processes cannot be
 // seen.
 bool token_is_dead(std::string_view token);
-// Removes temporary files and folders in `folder` whose makers are gone.
-Status remove_dead_parts(Storage& storage, const std::string& folder);
+// Removes temporary files and folders in `folder` whose makers are gone, and those of the token `own`.
+Status remove_dead_parts(Storage& storage, const std::string& folder, std::string_view own = {});
 
 // While it lives, a thread writes a growing number to `path` every few seconds, so that others see that
 // someone is at work. Removed at the end.
