@@ -16,7 +16,7 @@ from .choices import choose_batch_size, choose_indices, choose_order, choose_wei
 from .errors import InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_field
-from .mix import Mix, Source, check_fields, open_datasets
+from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
 from .samples import Sample, transformed
@@ -99,6 +99,8 @@ class Loader:
             )
             for data, fraction in zip(self.datasets, (1.0,) if mix is None else mix.fractions)
         ]
+        if mix is not None:
+            check_samples(self.datasets, self._parts)
         epoch_length = 0 if mix is None else mix.epoch_length or 0
         self._samples = samples = epoch_length or sum(len(part) for part in self._parts)
         reads_any = mix is not None or indices is not None or bool(class_weights)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Union
 
-from ._core import Dataset
+from ._core import Dataset, LoadPart
 from .choices import open_dataset
 from .errors import InvalidError
 from .fields import Fields
@@ -61,14 +61,15 @@ def open_datasets(dataset: Source | Mix, split: str | None) -> tuple[Dataset, ..
     """The one, or those of a mix; there `split` is for those that have none of their own."""
     if not isinstance(dataset, Mix):
         return (open_dataset(dataset, split),)
-    opened = []
-    for source in dataset.datasets:
-        own = source.split if isinstance(source, Dataset) else None
-        data = open_dataset(source, split if own is None else own)
-        if len(data) == 0:
-            raise InvalidError("a dataset of a mix has no samples; leave it out", data.path)
-        opened.append(data)
-    return tuple(opened)
+    own = [source.split if isinstance(source, Dataset) else None for source in dataset.datasets]
+    return tuple(open_dataset(source, name or split) for source, name in zip(dataset.datasets, own))
+
+
+def check_samples(datasets: Sequence[Dataset], parts: Sequence[LoadPart]) -> None:
+    """That something is left of every dataset."""
+    for data, part in zip(datasets, parts):
+        if len(part) == 0:
+            raise InvalidError("of this dataset there are no samples to mix; leave it out", data.path)
 
 
 def check_fields(datasets: Sequence[Dataset], fields: Fields | None) -> None:
