@@ -49,6 +49,16 @@ def test_tensors_are_those_of_the_arrays(train: pt.Dataset, dtype: Any, layout: 
     assert (image.float() / scale - expected).abs().max() < 0.01
 
 
+def test_a_mix_says_which_dataset_each_sample_is_of(packed: Path, train: pt.Dataset) -> None:
+    mix = pt.Mix({train: 0.75, pt.Dataset(packed, split="val"): 0.25}, epoch_length=16)
+    loader = ptt.Loader(mix, batch_size=8, image=IMAGE)
+    for batch in loader:
+        assert batch["source"].dtype == torch.int64
+        assert batch["source"].sum() == 2
+        for source, index, label in zip(batch["source"], batch["index"], batch["label"]):
+            assert loader.datasets[source].labels[index] == label
+
+
 def test_tensors_share_the_memory_of_the_batch(train: pt.Dataset) -> None:
     class Watched(ptt.Loader):
         def _arrays(self, columns: dict[str, Any]) -> dict[str, Any]:
