@@ -27,6 +27,7 @@ packtrain_optional(ZSTD libzstd)
 packtrain_optional(ZLIB zlib)
 packtrain_optional(PNG libpng)
 packtrain_optional(WEBP libwebp)
+packtrain_optional(FLAC flac)
 
 add_library(packtrain_third_party INTERFACE)
 target_include_directories(packtrain_third_party SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/include)

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "pack/pickle.h"
+#include "decode/pickle.h"
 
 using namespace packtrain;
 

@@ -25,7 +25,7 @@ build() {
       ;;
     minimal)
       base=dev
-      for library in URING ISAL DEFLATE ZSTD ZLIB PNG WEBP; do
+      for library in URING ISAL DEFLATE ZSTD ZLIB PNG WEBP FLAC; do
         options+=("-DPACKTRAIN_WITHOUT_$library=ON")
       done
       options+=(-DPACKTRAIN_BENCH=OFF)

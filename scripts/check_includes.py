@@ -32,6 +32,7 @@ PUBLIC_HEADERS = {
     "status": "base",
     "storage": "io",
     "transform": "decode",
+    "values": "decode",
 }
 
 # (file, header): why this one include may break the rule for tools/ and python/bind.

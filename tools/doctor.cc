@@ -13,6 +13,7 @@
 #include "packtrain/format.h"
 #include "packtrain/place.h"
 #include "packtrain/storage.h"
+#include "packtrain/values.h"
 #include "tools/command.h"
 
 namespace packtrain::tools {
@@ -199,6 +200,16 @@ void look_at_build(Run& run) {
       {"jpeg", "", jpeg.ok() ? "yes" : "no", "", "libjpeg-turbo" + (jpeg.ok() ? "" : ": " + jpeg.text())});
   run.result().set("formats", std::move(format_list)).set("codecs", std::move(codec_list));
   run.result().set("images", std::move(image_list));
+  Json wav, flac, audio_list = Json::array();
+  wav.set("name", "wav").set("library", "").set("works", true);
+  flac.set("name", "flac").set("library", "libFLAC").set("works", has_flac());
+  audio_list.push(std::move(wav)).push(std::move(flac));
+  run.result().set("audio", std::move(audio_list));
+  table.row({});
+  table.row({"audio", "", "here", "", "library"});
+  table.row({"wav", "", "yes", "", "its own"});
+  table.row({"flac", "", has_flac() ? "yes" : "no", "",
+             has_flac() ? "libFLAC" : "libFLAC was absent when packtrain was built"});
   table.print(run);
 }
 

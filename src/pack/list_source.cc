@@ -4,8 +4,8 @@
 #include "base/words.h"
 #include "pack/captions.h"
 #include "pack/list_rows.h"
-#include "pack/pickle.h"
-#include "pack/python_text.h"
+#include "decode/pickle.h"
+#include "decode/python_text.h"
 #include "pack/table_text.h"
 #include "packtrain/storage.h"
 

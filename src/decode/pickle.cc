@@ -1,4 +1,4 @@
-#include "pack/pickle.h"
+#include "decode/pickle.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,50 +6,22 @@
 #include <cstdlib>
 #include <unordered_map>
 
-#include "base/little_endian.h"
 #include "base/words.h"
-#include "pack/python_text.h"
+#include "decode/pickle_input.h"
+#include "decode/pickle_objects.h"
+#include "decode/pickle_opcodes.h"
+#include "decode/python_text.h"
 
 namespace packtrain {
 namespace {
-
-// Opcodes by their names in Python's pickletools; those that are not here are refused or unknown.
-// clang-format off
-enum Op : uint8_t {
-  kMark = '(', kStop = '.', kPop = '0', kPopMark = '1', kDup = '2', kProto = 0x80, kFrame = 0x95,
-  kNone = 'N', kNewTrue = 0x88, kNewFalse = 0x89,
-  kInt = 'I', kBinInt = 'J', kBinInt1 = 'K', kBinInt2 = 'M', kLong = 'L', kLong1 = 0x8a, kLong4 = 0x8b,
-  kFloat = 'F', kBinFloat = 'G',
-  kString = 'S', kBinString = 'T', kShortBinString = 'U',
-  kUnicode = 'V', kBinUnicode = 'X', kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d,
-  kBinBytes = 'B', kShortBinBytes = 'C', kBinBytes8 = 0x8e, kByteArray8 = 0x96,
-  kEmptyList = ']', kList = 'l', kAppend = 'a', kAppends = 'e',
-  kEmptyDict = '}', kDict = 'd', kSetItem = 's', kSetItems = 'u',
-  kEmptyTuple = ')', kTuple = 't', kTuple1 = 0x85, kTuple2 = 0x86, kTuple3 = 0x87,
-  kPut = 'p', kBinPut = 'q', kLongBinPut = 'r', kMemoize = 0x94, kGet = 'g', kBinGet = 'h', kLongBinGet = 'j',
-};
-// clang-format on
-
-struct RefusedOp {
-  uint8_t code;
-  std::string_view name;
-};
-constexpr RefusedOp kExecuting[] = {
-    {'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},
-    {'b', "BUILD"},     {'i', "INST"},          {'o', "OBJ"},
-    {0x81, "NEWOBJ"},   {0x92, "NEWOBJ_EX"},    {0x82, "EXT1"},
-    {0x83, "EXT2"},     {0x84, "EXT4"},         {'P', "PERSID"},
-    {'Q', "BINPERSID"}, {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"},
-};
-constexpr RefusedOp kSets[] = {{0x8f, "EMPTY_SET"}, {0x90, "ADDITEMS"}, {0x91, "FROZENSET"}};
 
 constexpr size_t kTupleChunk = 4096;
 
 }  // namespace
 
 std::string_view pickle_kind_name(PickleKind kind) {
-  constexpr std::string_view kNames[] = {"None",  "bool", "int",   "float", "str",
-                                         "bytes", "list", "tuple", "dict"};
+  constexpr std::string_view kNames[] = {"None", "bool",  "int",  "float", "str",   "bytes",
+                                         "list", "tuple", "dict", "array", "dtype", "name"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -63,9 +35,10 @@ std::span<const PickleValue> Pickle::items(const PickleValue& value) const {
 // Python's stack machine without the opcodes that reach outside of it. A step that fails sets status_ and
 // returns false: there are some ten million steps in a large list, and most do next to nothing. One use, one
 // thread.
-class PickleMachine {
+class PickleMachine : private PickleInput {
  public:
-  PickleMachine(std::string_view bytes, Pickle& out) : in_(bytes), out_(out) {}
+  PickleMachine(std::string_view bytes, PickleNames names, Pickle& out)
+      : PickleInput(bytes), names_(names), out_(out), objects_(out, bytes.size()) {}
 
   Status run() {
     while (!stopped_) {
@@ -81,34 +54,6 @@ class PickleMachine {
   }
 
  private:
-  bool fail(std::string what) {
-    status_ = Status(Code::corrupt, std::move(what)).at("pickle @ " + std::to_string(start_));
-    return false;
-  }
-
-  bool take(uint64_t bytes, std::string_view& out) {
-    if (bytes > in_.size() - at_) return fail("it ends inside a value: the file is cut short");
-    out = in_.substr(at_, static_cast<size_t>(bytes));
-    at_ += static_cast<size_t>(bytes);
-    return true;
-  }
-
-  template <class T>
-  bool number(T& out) {
-    std::string_view bytes;
-    if (!take(sizeof(T), bytes)) return false;
-    out = load_le<T>(bytes.data());
-    return true;
-  }
-
-  bool line(std::string_view& out) {
-    const size_t end = in_.find('\n', at_);
-    if (end == std::string_view::npos) return fail("it ends inside a line: the file is cut short");
-    out = in_.substr(at_, end - at_);
-    at_ = end + 1;
-    return true;
-  }
-
   bool push(const PickleValue& value) {
     stack_.push_back(value);
     return true;
@@ -297,19 +242,7 @@ class PickleMachine {
   }
 
   bool refuse(uint8_t code) {
-    for (const RefusedOp& op : kSets)
-      if (op.code == code)
-        return fail("it holds a set (" + std::string(op.name) + "); pickle a list instead");
-    for (const RefusedOp& op : kExecuting) {
-      if (op.code != code) continue;
-      std::string what = "opcode " + std::string(op.name);
-      if (const std::string name = named_object(code); !name.empty()) what += " (" + printable(name) + ")";
-      return fail(
-          what +
-          " could execute code; packtrain reads plain dict, list, tuple, str, int and float only: convert "
-          "other values first, as in {str(path): int(label)}");
-    }
-    return fail("byte " + std::to_string(code) + " is no opcode: this is no pickle, or it is damaged");
+    return fail(why_refused(code, named_object(code), names_ == PickleNames::numpy));
   }
 
   // What a refused opcode would have imported, for the message.
@@ -327,6 +260,38 @@ class PickleMachine {
       return std::string(Pickle::text(stack_[stack_.size() - 2])) + "." +
              std::string(Pickle::text(stack_.back()));
     return {};
+  }
+
+  // A name that is known becomes a value of its own; nothing is imported.
+  bool take_name(uint8_t op) {
+    std::string_view module, name;
+    PickleValue value;
+    if (op == kGlobal) {
+      const size_t first = at_;
+      if (!line(module) || !line(name)) return false;
+      if (objects_.find(module, name, value)) return push(value);
+      at_ = first;  // where refuse() looks for the name
+      return refuse(op);
+    }
+    if (!need(2)) return false;
+    const PickleValue &upper = stack_[stack_.size() - 1], &lower = stack_[stack_.size() - 2];
+    if (upper.kind != PickleKind::text || lower.kind != PickleKind::text ||
+        !objects_.find(Pickle::text(lower), Pickle::text(upper), value))
+      return refuse(op);
+    stack_.resize(stack_.size() - 2);
+    return push(value);
+  }
+  // Puts together what a known name is called with, or the state it is given.
+  bool use_object(uint8_t op) {
+    if (!need(2)) return false;
+    const PickleValue given = stack_.back(), object = stack_[stack_.size() - 2];
+    stack_.resize(stack_.size() - 2);
+    PickleValue made = object;
+    const Status status =
+        op == kReduce ? objects_.call(object, given, made) : objects_.set_state(object, given);
+    if (status.ok()) return push(made);
+    status_ = status.at("pickle @ " + std::to_string(start_));
+    return false;
   }
 
   bool take_protocol() {
@@ -482,16 +447,21 @@ class PickleMachine {
         out_.root_ = stack_.back();
         stopped_ = true;
         return true;
+      case kGlobal:
+      case kStackGlobal:
+        return names_ == PickleNames::numpy ? take_name(op) : refuse(op);
+      case kReduce:
+      case kBuild:
+        return names_ == PickleNames::numpy ? use_object(op) : refuse(op);
       default:
         return refuse(op);
     }
   }
 
-  const std::string_view in_;
+  const PickleNames names_;
   Pickle& out_;
-  size_t at_ = 0, start_ = 0;  // where it reads; where the opcode began
+  PickleObjects objects_;
   bool stopped_ = false;
-  Status status_;
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;  // sizes of the stack
   std::vector<PickleValue> memo_;
@@ -500,9 +470,9 @@ class PickleMachine {
   size_t chunk_left_ = 0;
 };
 
-Result<Pickle> Pickle::parse(std::string_view bytes) {
+Result<Pickle> Pickle::parse(std::string_view bytes, PickleNames names) {
   Pickle pickle;
-  PACKTRAIN_TRY(PickleMachine(bytes, pickle).run());
+  PACKTRAIN_TRY(PickleMachine(bytes, names, pickle).run());
   return pickle;
 }
 

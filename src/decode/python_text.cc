@@ -1,4 +1,4 @@
-#include "pack/python_text.h"
+#include "decode/python_text.h"
 
 #include <charconv>
 

@@ -1,8 +1,8 @@
-#include "pack/pickle.h"
+#include "decode/pickle.h"
 
 #include <gtest/gtest.h>
 
-#include "pack/python_text.h"
+#include "decode/python_text.h"
 
 namespace packtrain {
 namespace {
@@ -37,6 +37,8 @@ std::string repr(const Pickle& pickle, const PickleValue& value, int depth = 0) 
         out += (out.empty() ? "" : ", ") + repr(pickle, items[i], depth + 1) + ": " +
                repr(pickle, items[i + 1], depth + 1);
       return "{" + out + "}";
+    default:  // not without PickleNames::numpy, and not here
+      return "?";
   }
   return out;
 }
