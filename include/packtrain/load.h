@@ -50,9 +50,11 @@ struct LoadSpec {
   std::optional<ImageSpec> image;  // decode each part's `image_field` into Batch::images
   OrderSpec order;                 // `samples`, `shards` and `class_of` are filled in by Loader::make
   uint32_t rank = 0;
-  uint32_t threads = 0;   // that decode; 0: the cores granted
-  uint32_t prefetch = 0;  // batches made ahead; 0: chosen
-  uint64_t memory = 0;    // most bytes for batches and read-ahead; 0: half of what is available
+  uint32_t threads = 0;         // that decode; 0: the cores granted
+  uint32_t prefetch = 0;        // batches made ahead; 0: chosen
+  uint64_t memory = 0;          // most bytes for batches and read-ahead; 0: half of what is available, or
+                                // this process's part of that half:
+  uint32_t processes_here = 1;  // that load on this machine at the same time, this one among them
   OnError on_error = OnError::raise;
   uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks

@@ -110,8 +110,8 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
                                     const ImageSpec* image, uint32_t rank, uint32_t world_size,
                                     const std::string& last, const std::string& on_error,
                                     std::optional<uint64_t> max_errors, uint32_t threads, uint32_t prefetch,
-                                    uint64_t memory, bool check_bytes, const std::vector<double>& weights,
-                                    uint32_t chains) {
+                                    uint64_t memory, uint32_t processes_here, bool check_bytes,
+                                    const std::vector<double>& weights, uint32_t chains) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -128,6 +128,7 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
   spec.threads = threads;
   spec.prefetch = prefetch;
   spec.memory = memory;
+  spec.processes_here = processes_here;
   spec.on_error = on_error_of(on_error);
   if (max_errors) spec.max_errors = *max_errors;
   spec.check = check_bytes;
@@ -227,8 +228,8 @@ void bind_load(nb::module_& module) {
            nb::arg("order") = "global", nb::arg("image").none() = nb::none(), nb::arg("rank") = 0,
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
-           nb::arg("memory") = 0, nb::arg("check") = true, nb::arg("weights") = std::vector<double>(),
-           nb::arg("chains") = 0)
+           nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
+           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0)
       .def(
           "start",
           [](Loader& self, uint64_t epoch, uint64_t consumed) {

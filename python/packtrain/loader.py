@@ -20,6 +20,7 @@ from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
 from .samples import Sample, transformed
+from .shares import cores_here, processes_here
 
 Batch = dict[str, Any]
 Indices = Union[Sequence[int], "np.ndarray[Any, Any]", Callable[[_core.Dataset], Any]]
@@ -117,9 +118,10 @@ class Loader:
             "last": last,
             "on_error": on_error,
             "max_errors": max(10, samples // 100) if max_errors is None else max_errors,
-            "threads": 0 if threads == "auto" else threads,
+            "threads": cores_here() if threads == "auto" else threads,
             "prefetch": 0 if prefetch == "auto" else prefetch,
             "memory": 0 if memory == "auto" else memory,
+            "processes_here": processes_here(),
             "weights": class_weights,
             "chains": 0,
         }

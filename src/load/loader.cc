@@ -242,7 +242,9 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
           : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / batch_bytes, 2, kMostAhead));
   limits.planned_steps = limits.open_steps + kStepsReadAhead;
   limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
-  const uint64_t memory = spec.memory != 0 ? spec.memory : grant.memory_available / 2;
+  const uint64_t memory = spec.memory != 0
+                              ? spec.memory
+                              : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
   uint64_t read_ahead = limits.read_ahead;
   if (spec.order.kind == OrderKind::streams) {
     // This rank's part of the window: pieces stay until their last sample is used.

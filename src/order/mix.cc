@@ -28,28 +28,16 @@ class MixOrder final : public SlicedOrder {
   }
 
  private:
-  // What a part goes through at the moment.
-  struct Current {
-    uint64_t epoch = 0;
-    std::shared_ptr<const Permutation> shuffle;
-  };
-
   uint64_t place_in_run(uint64_t epoch, uint64_t position) const { return epoch * spec().samples + position; }
 
   void choose(uint64_t epoch, std::span<Pick> picks) const final {
-    std::vector<Current> current(parts_.size());
     for (Pick& pick : picks) {
       const Interleave::Place found = interleave_.at(place_in_run(epoch, place(pick)));
       const uint64_t samples = parts_[found.part].samples;
       const uint64_t part_epoch = found.number / samples, part_position = found.number % samples;
       pick.part = found.part;
-      if (spec().kind == OrderKind::source) {
-        pick.sample = part_position;
-        continue;
-      }
-      Current& part = current[found.part];
-      if (!part.shuffle || part.epoch != part_epoch) part = {part_epoch, shuffle_of(found.part, part_epoch)};
-      pick.sample = part.shuffle->at(part_position);
+      pick.sample = spec().kind == OrderKind::source ? part_position
+                                                     : shuffle_of(found.part, part_epoch)->at(part_position);
     }
   }
 
