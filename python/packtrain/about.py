@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from . import _core
+from ._numpy import np
 
 
 @dataclass(frozen=True)

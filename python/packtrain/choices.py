@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from . import _core
+from ._numpy import np
 from .errors import InvalidError
 
 FAR_PLACES = ("network", "fuse", "unknown")

@@ -7,9 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
-import numpy as np
-
 from ._core import BatchField, Dataset
+from ._numpy import np
 from .errors import CorruptError, InvalidError
 
 LABEL_FIELD = "cls"  # its number is batch["label"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
 
-import numpy as np
-
 from . import _core
+from ._numpy import np
 from .errors import InvalidError
 
 # Of red, green and blue over ImageNet's pixels in [0, 1]: what most published models were trained with.

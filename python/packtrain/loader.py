@@ -9,9 +9,8 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union
 
-import numpy as np
-
 from . import _core
+from ._numpy import np
 from .choices import choose_batch_size, choose_indices, choose_order, choose_weights
 from .errors import InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
@@ -165,6 +164,8 @@ class Loader:
         if self._closed:
             raise InvalidError("the loader was closed; make a new one")
         self._engine.start(*self._start)
+        import numpy  # noqa: F401  # while the first batch is made
+
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
             self._engine.start(*self._start)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import multiprocessing
 import os
 import sys
 from collections.abc import Mapping
@@ -11,7 +9,6 @@ from typing import NamedTuple
 
 from .errors import InvalidError
 
-_log = logging.getLogger("packtrain")
 _said: set[str] = set()
 
 # Launchers and the variables by which they number their processes. Slurm sets its own in the batch script
@@ -88,13 +85,22 @@ def _say(found: Ranks, environment: Mapping[str, str]) -> None:
     if found.source in _said:
         return
     _said.add(found.source)
-    _log.info("rank %d of %d, from %s", *found)
+    import logging  # not needed until here, and not quick to import
+
+    log = logging.getLogger("packtrain")
+    log.info("rank %d of %d, from %s", *found)
     alone = found.source == "no launcher"
     # `import torch` imports torch.distributed: that alone does not tell of several processes.
-    several = multiprocessing.parent_process() is not None or "MASTER_ADDR" in environment
+    several = _is_started_by_python() or "MASTER_ADDR" in environment
     if alone and several and "torch.distributed" in sys.modules:
-        _log.warning(
+        log.warning(
             "torch.distributed is not initialised yet, and no launcher says which process this is: it loads "
             "everything, as the only rank; make the loader after init_process_group, or give rank= and "
             "world_size="
         )
+
+
+def _is_started_by_python() -> bool:
+    """Whether multiprocessing started this process. Where it did, it has been imported."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None

@@ -20,7 +20,7 @@ from soaking.trees import differences, digest, make_tree, strays
 
 TASKS = 4
 SHARDS = 12
-SET_UP_SECONDS = 0.03
+SET_UP_SECONDS, SET_UP_LOOKS = 0.01, 500
 
 
 @dataclass
@@ -114,8 +114,23 @@ def make_reference(setting: Setting) -> Reference:
     return Reference(source, digest(out), sorted(seconds)[1])
 
 
+def wait_until_it_listens(process: subprocess.Popen[str], to: signal.Signals) -> None:
+    """A process that has not yet set up its signals ends by them, as every process does."""
+    for _ in range(SET_UP_LOOKS):
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            return
+        caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), "0")
+        if int(caught, 16) >> (to - 1) & 1 or process.poll() is not None:
+            return
+        time.sleep(SET_UP_SECONDS)
+
+
 def interrupt(process: subprocess.Popen[str], after: float, with_signal: signal.Signals) -> Ended:
     time.sleep(after)
+    if with_signal != signal.SIGKILL:
+        wait_until_it_listens(process, with_signal)
     if process.poll() is None:
         process.send_signal(with_signal)
     return finish(process)
@@ -164,8 +179,7 @@ def terminate_one(setting: Setting, reference: Reference, count: int) -> Check:
     for number in range(count):
         trial = Trial(setting, reference, f"term-{number}")
         process = trial.start()
-        # A process that has not yet set up its signals ends by them, as every process does.
-        ended = interrupt(process, max(SET_UP_SECONDS, trial.later()), signal.SIGTERM)
+        ended = interrupt(process, trial.later(), signal.SIGTERM)
         moments.note(trial.out, ended)
         if ended.code not in (DONE, STOPPED):
             trial.wrong.append(f"{trial.name}: exit {ended.code} instead of {STOPPED}: {ended.last_line}")

@@ -1,28 +1,32 @@
 #include "load/batch_pool.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "base/words.h"
 
 namespace packtrain {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+size_t padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
-
-void Buffer::Free::operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
 
 MutableBytes Buffer::take(size_t bytes) {
   if (bytes > capacity_) {
     // A quarter more than asked for: sizes that vary a little settle after a few batches.
     const size_t wanted = padded(bytes + (capacity_ == 0 ? 0 : bytes / 4));
     data_.reset();
-    data_.reset(static_cast<std::byte*>(::operator new(wanted, kAlignment)));
+    const bool large = wanted >= 2 * kHugePage;
+    const std::align_val_t alignment{large ? kHugePage : kAlignment};
+    data_ = {static_cast<std::byte*>(::operator new(wanted, alignment)), FreeAligned{alignment}};
+    // Whole huge pages only, so that no more memory is held than was asked for. A refusal costs time alone.
+    if (large) (void)madvise(data_.get(), wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
     capacity_ = wanted;
   }
   return {data_.get(), bytes};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,14 @@
 
 namespace packtrain {
 
-// Bytes on a 64-byte boundary that grow without being cleared. One thread at a time.
+struct FreeAligned {
+  std::align_val_t alignment{1};
+  void operator()(std::byte* data) const { ::operator delete(data, alignment); }
+};
+
+// Bytes on a 64-byte boundary that grow without being cleared; large ones in huge pages where the system has
+// them, as the first touch of ten thousand small pages costs as much as decoding ten images. One thread at a
+// time.
 class Buffer {
  public:
   Buffer() = default;
@@ -27,10 +35,7 @@ class Buffer {
   size_t capacity() const { return capacity_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<std::byte, FreeAligned> data_;
   size_t capacity_ = 0;
 };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import sys
 from types import SimpleNamespace
 
@@ -84,7 +85,7 @@ def test_a_process_that_may_be_one_of_many_is_warned(
     assert warnings_with({"MASTER_ADDR": "node1"}) == 1
     assert "init_process_group" in caplog.text
     assert warnings_with({"MASTER_ADDR": "node1", **TORCHRUN}) == 0
-    monkeypatch.setattr(ranks.multiprocessing, "parent_process", lambda: object())  # type: ignore[attr-defined]
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
     assert warnings_with({}) == 1
 
 
