@@ -14,6 +14,7 @@ from pathlib import Path
 
 from figures import (
     dataset_items,
+    load_auto,
     load_bytes,
     load_next,
     load_slow,
@@ -53,6 +54,7 @@ FIGURES: dict[str, Figure] = {
         load_bytes,
         load_next,
         load_threads,
+        load_auto,
         load_slow,
     )
 }
