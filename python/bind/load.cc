@@ -21,11 +21,15 @@ struct HeldBatch {
   std::optional<ImageSpec> image;
 };
 
-// One field of every sample of a batch, as bytes that are made when asked for.
+// One field of the samples of a batch, as bytes that are made when asked for.
 struct HeldField {
   nb::object owner;  // the batch, as Python knows it
   const HeldBatch* held;
   size_t field;
+  std::optional<std::vector<size_t>> places;  // of the batch; none: all, in order
+
+  size_t size() const { return places ? places->size() : held->batch->size(); }
+  size_t place_at(size_t number) const { return places ? (*places)[number] : number; }
 };
 
 OnError on_error_of(const std::string& name) {
@@ -63,10 +67,10 @@ nb::object numbers(nb::handle self, std::span<T> values) {
 
 nb::object value_of(const HeldField& self, int64_t place) {
   const Batch& batch = *self.held->batch;
-  const auto count = static_cast<int64_t>(batch.size());
+  const auto count = static_cast<int64_t>(self.size());
   if (place < 0) place += count;
   if (place < 0 || place >= count) throw nb::index_error("there are fewer samples in the batch");
-  const auto at = static_cast<size_t>(place);
+  const size_t at = self.place_at(static_cast<size_t>(place));
   if (!batch.has(self.field, at)) return nb::none();
   const Bytes bytes = batch.value(self.field, at);
   return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(
@@ -77,15 +81,26 @@ nb::object value_of(const HeldField& self, int64_t place) {
 nb::object bytes_of(const HeldField& self) {
   const Batch& batch = *self.held->batch;
   nb::list all;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    if (!batch.has(self.field, i)) {
+  for (size_t i = 0; i < self.size(); ++i) {
+    const size_t at = self.place_at(i);
+    if (!batch.has(self.field, at)) {
       all.append(nb::none());
       continue;
     }
-    const Bytes bytes = batch.value(self.field, i);
+    const Bytes bytes = batch.value(self.field, at);
     all.append(nb::bytes(bytes.data(), bytes.size()));
   }
   return all;
+}
+
+HeldField some_of(const HeldField& self, const std::vector<size_t>& places) {
+  HeldField some = self;
+  some.places.emplace();
+  for (const size_t place : places) {
+    if (place >= self.size()) throw nb::index_error("there are fewer samples in the batch");
+    some.places->push_back(self.place_at(place));
+  }
+  return some;
 }
 
 LoadPart make_part(const Samples& samples, const std::optional<std::string>& image_field,
@@ -191,10 +206,11 @@ void bind_load(nb::module_& module) {
   nb::class_<HeldField>(
       module, "BatchField",
       "One field of every sample of a batch: a sequence of arrays of bytes, without a copy.")
-      .def("__len__", [](const HeldField& self) { return self.held->batch->size(); })
+      .def("__len__", &HeldField::size)
       .def("__getitem__", &value_of, nb::arg("place"), nb::sig("def __getitem__(self, place: int) -> object"))
       .def("tolist", &bytes_of, nb::sig("def tolist(self) -> list[bytes | None]"),
-           "The same as a list of bytes, copied; None where a sample has no such field.");
+           "The same as a list of bytes, copied; None where a sample has no such field.")
+      .def("take", &some_of, nb::arg("places"), "The same of some of the samples only.");
   nb::class_<HeldBatch>(module, "Batch", "One batch. Its arrays are views that keep its memory alive.")
       .def("__len__", [](const HeldBatch& self) { return self.batch->size(); })
       .def_prop_ro("epoch", [](const HeldBatch& self) { return self.batch->epoch(); })
@@ -214,7 +230,7 @@ void bind_load(nb::module_& module) {
       .def(
           "field",
           [](nb::handle self, size_t field) {
-            return HeldField{nb::borrow(self), &nb::cast<const HeldBatch&>(self), field};
+            return HeldField{nb::borrow(self), &nb::cast<const HeldBatch&>(self), field, std::nullopt};
           },
           nb::arg("field"), "The field with this number, in the order in which fields were asked for.");
   nb::class_<LoadPart>(module, "LoadPart", "A dataset to load, or one of those that are mixed.")
@@ -245,6 +261,13 @@ void bind_load(nb::module_& module) {
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")
+      .def(
+          "note_bad",
+          [](Loader& self, uint32_t source, uint64_t index, nb::str what) {
+            check(self.note_bad(source, index, Status(Code::corrupt, to_bytes(what))));
+          },
+          nb::arg("source"), nb::arg("index"), nb::arg("what"),
+          "Counts a sample on which a Python function failed; an error if it is one too many.")
       .def_prop_ro("steps", &Loader::steps, "Of the epoch that was started, on this rank.")
       .def_prop_ro("steps_of_whole_epoch", &Loader::steps_of_whole_epoch)
       .def_prop_ro("consumed", &Loader::consumed)

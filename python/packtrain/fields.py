@@ -10,6 +10,7 @@ from typing import Any, Union
 from ._core import BatchField, Dataset
 from ._numpy import np
 from .errors import CorruptError, InvalidError
+from .samples import Failures, made_of
 
 LABEL_FIELD = "cls"  # its number is batch["label"]
 
@@ -60,13 +61,16 @@ def _decoder(name: str, kind: str | Decode) -> Decode | None:
     return _DECODERS[kind]
 
 
-def decoded(name: str, field: BatchField, decode: Decode) -> Any:
-    """One value a sample, None where a sample has no such field; arrays of one shape become one array."""
-    try:
-        values = [None if content is None else decode(content) for content in field.tolist()]
-    except (ValueError, EOFError) as error:
-        raise CorruptError(f"the field '{name}' of a sample cannot be decoded: {error}") from error
-    return stacked(values)
+def decoded(name: str, field: BatchField, decode: Decode, goes_on: bool) -> tuple[list[Any], Failures]:
+    """One value a sample, None where a sample has no such field; and where decoding failed, as made_of."""
+
+    def value(content: bytes | None) -> Any:
+        try:
+            return None if content is None else decode(content)
+        except (ValueError, EOFError) as error:
+            raise CorruptError(f"the field '{name}' cannot be decoded: {error}") from error
+
+    return made_of(value, field.tolist(), goes_on)
 
 
 def stacked(values: list[Any]) -> Any:

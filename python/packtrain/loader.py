@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeVar, Union
 from . import _core
 from ._numpy import np
 from .choices import choose_batch_size, choose_indices, choose_order, choose_weights
-from .errors import InvalidError
+from .errors import Error, InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_field
 from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
-from .samples import Sample, transformed
+from .samples import Failures, Sample, taken, transformed
 from .shares import cores_here, processes_here
 
 Batch = dict[str, Any]
@@ -70,6 +70,7 @@ class Loader:
         self.batch_size = self.global_batch_size // self.world_size
         self.image = image
         self.last = last
+        self._on_error = on_error
         self._shuffle = shuffle
         self._transform = transform
         self._facts = ["label", "index", *([] if mix is None else ["source"])]
@@ -204,13 +205,37 @@ class Loader:
         if not self._decodes and self._transform is None:
             return self._arrays(columns)
         began = time.perf_counter()
+        skips = self._on_error == "skip"
+        places = list(range(len(batch)))  # of the samples that are left
         for name, decode in self._decodes.items():
-            columns[name] = decoded(name, columns[name], decode)
+            columns[name], failures = decoded(name, columns[name], decode, skips)
+            if failures:
+                self._note(batch, places, failures)
+                left = [place for place in range(len(places)) if place not in failures]
+                columns = {other: taken(column, left) for other, column in columns.items()}
+                places = [places[place] for place in left]
+        for name in self._decodes:
+            columns[name] = stacked(columns[name])
         columns = self._arrays(columns)
         if self._transform is not None:
-            columns = transformed(self._transform, columns, self._stacked)
+            columns, failures = transformed(self._transform, columns, self._stacked, skips)
+            self._note(batch, places, failures)
         self._python_seconds += time.perf_counter() - began
         return columns
+
+    def _note(self, batch: Any, places: list[int], failures: Failures) -> None:
+        """Python functions failed on samples at these of `places`: to be skipped and counted, or raised."""
+        for place, error in failures.items():
+            source, index = int(batch.source[places[place]]), int(batch.index[places[place]])
+            if self._on_error != "skip":
+                if isinstance(error, Error):
+                    error.where = error.where or f"sample {index} ({self.datasets[source].keys[index]})"
+                raise error
+            what = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            try:
+                self._engine.note_bad(source, index, what)
+            except Error as one_too_many:
+                raise one_too_many from error
 
     def _arrays(self, columns: Batch) -> Batch:
         """The engine's columns as the kind of array that this loader gives."""

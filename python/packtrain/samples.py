@@ -1,8 +1,8 @@
-"""A user's own function on each sample of a batch."""
+"""A user's own functions on each sample of a batch, and those on which they fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._core import BatchField
@@ -11,15 +11,45 @@ from .errors import InvalidError
 Sample = dict[str, Any]
 
 
+Failures = dict[int, Exception]  # by place in the batch
+
+
+def made_of(
+    function: Callable[[Any], Any], values: Iterable[Any], goes_on: bool
+) -> tuple[list[Any], Failures]:
+    """What `function` makes of each value, None where it fails; ends with the first failure, or goes on."""
+    made: list[Any] = []
+    failures: Failures = {}
+    for place, value in enumerate(values):
+        try:
+            made.append(function(value))
+        except Exception as error:  # whatever a user's function may raise
+            failures[place] = error
+            made.append(None)
+            if not goes_on:
+                break
+    return made, failures
+
+
 def transformed(
-    function: Callable[[Sample], Sample], batch: dict[str, Any], stack: Callable[[list[Any]], Any]
-) -> dict[str, Any]:
-    """The batch of what `function` makes of each sample. What it hands through unchanged is not copied."""
+    function: Callable[[Sample], Sample],
+    batch: dict[str, Any],
+    stack: Callable[[list[Any]], Any],
+    goes_on: bool,
+) -> tuple[dict[str, Any], Failures]:
+    """The batch of what `function` makes of each sample, without those on which it failed.
+
+    What it hands through unchanged is not copied.
+    """
     columns = [_values(column) for column in batch.values()]
     given = [dict(zip(batch, values)) for values in zip(*columns)]
-    if not given:
-        return batch
-    made = [function(dict(sample)) for sample in given]
+    made, failures = made_of(lambda sample: function(dict(sample)), given, goes_on)
+    if failures:
+        places = [place for place in range(len(made)) if place not in failures]
+        batch = {name: taken(column, places) for name, column in batch.items()}
+        made, given = [made[place] for place in places], [given[place] for place in places]
+    if not made:
+        return batch, failures
     for sample in made:
         if not isinstance(sample, dict) or sample.keys() != made[0].keys():
             raise InvalidError(
@@ -35,7 +65,14 @@ def transformed(
         values = [sample[name] for sample in made]
         kept = name in batch and all(new is old[name] for new, old in zip(values, given))
         result[name] = batch[name] if kept else stack(values)
-    return result
+    return result, failures
+
+
+def taken(column: Any, places: list[int]) -> Any:
+    """A column of some of its samples."""
+    if isinstance(column, BatchField):
+        return column.take(places)
+    return [column[place] for place in places] if isinstance(column, list) else column[places]
 
 
 def _values(column: Any) -> list[Any]:

@@ -39,6 +39,7 @@ class DatasetLoader final : public Loader {
   Status start(uint64_t epoch, uint64_t consumed) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
+  Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
   uint64_t steps() const override { return steps_; }
   uint64_t steps_of_whole_epoch() const override { return order_->steps(0, spec_.rank); }
   uint64_t consumed() const override { return consumed_; }
@@ -56,6 +57,9 @@ class DatasetLoader final : public Loader {
         "one in the child");
   }
   void end_engine();
+  std::string name_of(uint32_t part, uint64_t sample) const;
+  void count_bad(uint32_t part, uint64_t sample, const Status& why);
+  Status check_budget(uint32_t part, uint64_t sample, const Status& why) const;
   Status settle_bad(Step& step);
 
   const LoadSpec spec_;
@@ -113,37 +117,52 @@ void DatasetLoader::end_engine() {
   ended = std::move(engine_);
 }
 
+std::string DatasetLoader::name_of(uint32_t part, uint64_t sample) const {
+  const LoadPart& of = spec_.parts[part];
+  const auto key = of.dataset->key(sample);
+  return "sample " + std::to_string(of.index_of(sample)) +
+         (key.ok() ? " (" + std::string(*key) + ")" : std::string()) +
+         (spec_.mixed ? " of " + of.dataset->folder() : std::string());
+}
+
+void DatasetLoader::count_bad(uint32_t part, uint64_t sample, const Status& why) {
+  ++errors_in_epoch_;
+  Lock lock(mutex_);
+  ++report_.errors;
+  if (report_.bad.size() >= kMostNamed) return;
+  const LoadPart& of = spec_.parts[part];
+  const auto key = of.dataset->key(sample);
+  report_.bad.push_back({part, static_cast<uint64_t>(of.index_of(sample)),
+                         key.ok() ? std::string(*key) : std::string(), why.text()});
+}
+
+Status DatasetLoader::check_budget(uint32_t part, uint64_t sample, const Status& why) const {
+  if (errors_in_epoch_ <= spec_.max_errors) return {};
+  return Status(why.code(), why.message() + "; that makes " + counted(errors_in_epoch_, "bad sample") +
+                                " in this epoch, more than max_errors allows")
+      .at(name_of(part, sample));
+}
+
+Status DatasetLoader::note_bad(uint32_t source, uint64_t index, const Status& why) {
+  if (source >= spec_.parts.size() || index >= spec_.parts[source].samples)
+    return Status(Code::invalid, "there is no such sample to be noted as bad");
+  const uint64_t sample = spec_.parts[source].first + index;
+  count_bad(source, sample, why);
+  {
+    Lock lock(mutex_);
+    --report_.samples;
+  }
+  return check_budget(source, sample, why);
+}
+
 // Counts and names the bad samples of a step, and does with them what on_error says.
 Status DatasetLoader::settle_bad(Step& step) {
   std::sort(step.bad.begin(), step.bad.end(),
             [](const BadPlace& a, const BadPlace& b) { return a.place < b.place; });
-  {
-    Lock lock(mutex_);
-    for (const BadPlace& bad : step.bad) {
-      ++report_.errors;
-      if (report_.bad.size() >= kMostNamed) continue;
-      const LoadPart& part = spec_.parts[bad.part];
-      const auto key = part.dataset->key(bad.sample);
-      report_.bad.push_back({bad.part, static_cast<uint64_t>(part.index_of(bad.sample)),
-                             key.ok() ? std::string(*key) : std::string(), bad.status.text()});
-    }
-  }
-  errors_in_epoch_ += step.bad.size();
+  for (const BadPlace& bad : step.bad) count_bad(bad.part, bad.sample, bad.status);
   const BadPlace& first = step.bad.front();
-  const auto name = [&] {
-    const LoadPart& part = spec_.parts[first.part];
-    const auto key = part.dataset->key(first.sample);
-    return "sample " + std::to_string(part.index_of(first.sample)) +
-           (key.ok() ? " (" + std::string(*key) + ")" : std::string()) +
-           (spec_.mixed ? " of " + part.dataset->folder() : std::string());
-  };
-  if (spec_.on_error == OnError::raise) return first.status.at(name());
-  if (errors_in_epoch_ > spec_.max_errors) {
-    return Status(first.status.code(), first.status.message() + "; that makes " +
-                                           counted(errors_in_epoch_, "bad sample") +
-                                           " in this epoch, more than max_errors allows")
-        .at(name());
-  }
+  if (spec_.on_error == OnError::raise) return first.status.at(name_of(first.part, first.sample));
+  PACKTRAIN_TRY(check_budget(first.part, first.sample, first.status));
   dropped_.assign(step.filling().size(), false);
   bool any = false;
   for (const BadPlace& bad : step.bad) {
@@ -154,7 +173,7 @@ Status DatasetLoader::settle_bad(Step& step) {
   if (any && spec_.on_error == OnError::replace) {
     return Status(first.status.code(),
                   first.status.message() + "; the samples drawn in its place are bad too")
-        .at(name());
+        .at(name_of(first.part, first.sample));
   }
   if (any) step.filling().drop(dropped_);
   return {};

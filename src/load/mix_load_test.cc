@@ -238,6 +238,27 @@ TEST_F(MixLoadTest, ABadSampleIsNamedWithItsPartAndReplacedFromIt) {
   EXPECT_NE(failure.text().find("of part1"), std::string::npos) << failure.text();
 }
 
+TEST_F(MixLoadTest, WhatItsUserNotesAsBadIsCountedWithTheRest) {
+  LoadSpec wanted = spec();
+  wanted.on_error = OnError::skip;
+  wanted.max_errors = 1;
+  auto loader = make(wanted);
+  ASSERT_TRUE(loader->start(0).ok());
+  ASSERT_TRUE(loader->next().ok());
+  const Status why(Code::corrupt, "no good");
+  EXPECT_TRUE(loader->note_bad(2, 3, why).ok());
+  const LoadReport report = loader->report();
+  EXPECT_EQ(report.samples, 11U);
+  EXPECT_EQ(report.errors, 1U);
+  EXPECT_EQ(report.bad.at(0).source, 2U);
+  EXPECT_EQ(report.bad.at(0).index, 3U);
+  EXPECT_EQ(report.bad.at(0).what, "no good");
+  const Status one_too_many = loader->note_bad(0, 1, why);
+  EXPECT_NE(one_too_many.text().find("max_errors"), std::string::npos) << one_too_many.text();
+  EXPECT_EQ(loader->note_bad(2, kSizes[2], why).code(), Code::invalid);
+  EXPECT_EQ(loader->note_bad(3, 0, why).code(), Code::invalid);
+}
+
 TEST_F(MixLoadTest, AStateOfAnotherMixtureIsRefused) {
   const OrderState state = make(spec())->state();
   EXPECT_LT(state.encode().size(), 1000U);

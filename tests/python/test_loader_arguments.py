@@ -258,7 +258,7 @@ def test_fields_are_decoded_as_asked(several_fields: pt.Dataset) -> None:
     assert loader.report().python_seconds > 0
     with pytest.raises(pt.NotFoundError, match=r"even\.npy"):
         pt.Loader(several_fields, batch_size=4, fields=["even"])
-    with pytest.raises(pt.CorruptError, match="'txt' of a sample cannot be decoded"):
+    with pytest.raises(pt.CorruptError, match=r"sample \d \(.*\): the field 'txt' cannot be decoded"):
         list(pt.Loader(several_fields, batch_size=4, fields={"txt": "npy"}))
 
 
@@ -339,3 +339,69 @@ def test_what_a_transform_raises_is_raised(train: pt.Dataset) -> None:
 
     with pytest.raises(RuntimeError, match="my own trouble"):
         next(iter(pt.Loader(train, batch_size=4, transform=wrong)))
+
+
+@pytest.mark.parametrize("on_error", ["raise", "replace"])
+def test_what_python_functions_fail_on_is_raised_unless_it_is_skipped(
+    train: pt.Dataset, on_error: Any
+) -> None:
+    def picky(sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["index"] == 5:
+            raise KeyError("five")
+        return sample
+
+    with pytest.raises(KeyError, match="five"):
+        list(pt.Loader(train, batch_size=4, transform=picky, on_error=on_error))
+
+
+def test_samples_that_python_functions_fail_on_are_skipped(train: pt.Dataset) -> None:
+    jpgs = [train[index]["jpg"] for index in range(len(train))]
+
+    def decode(content: bytes) -> int:
+        if content == jpgs[5]:
+            raise ValueError("no fives")
+        return len(content)
+
+    def picky(sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["index"] in (6, 20):
+            raise KeyError("six")
+        return {"size": sample["jpg"], "image": sample["image"], "index": sample["index"]}
+
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": False, "image": IMAGE, "on_error": "skip"}
+    loader = pt.Loader(train, **options, fields={"jpg": decode}, transform=picky)
+    batches = list(loader)
+    assert len(batches) == len(loader) == len(train) // 4
+    assert [len(batch["index"]) for batch in batches[:6]] == [4, 2, 4, 4, 4, 3]
+    assert batches[1]["index"].tolist() == [4, 7]
+    for batch in batches:
+        for index, size, image in zip(batch["index"], batch["size"], batch["image"]):
+            assert size == len(jpgs[index])
+            assert np.array_equal(image, IMAGE(jpgs[index]))
+    report = loader.report()
+    assert report.errors == 3
+    assert report.samples == len(loader) * 4 - 3
+    assert [(bad.index, bad.key, bad.what) for bad in report.bad] == [
+        (5, train.keys[5], "the field 'jpg' cannot be decoded: no fives"),
+        (6, train.keys[6], "KeyError: 'six'"),
+        (20, train.keys[20], "KeyError: 'six'"),
+    ]
+
+    with pytest.raises(pt.CorruptError, match=r"sample 6 .*six.*2 bad samples.*max_errors") as caught:
+        list(pt.Loader(train, **options, fields={"jpg": decode}, transform=picky, max_errors=1))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_fields_of_a_batch_with_skipped_samples_are_their_own(train: pt.Dataset) -> None:
+    def picky(sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["index"] % 2:
+            raise ValueError("odd")
+        return sample
+
+    loader = pt.Loader(train, batch_size=4, shuffle=False, transform=picky, on_error="skip", max_errors=100)
+    for batch in loader:
+        kept = batch["index"].tolist()
+        assert [index % 2 for index in kept] == [0, 0]
+        assert batch["jpg"].tolist() == [train[index]["jpg"] for index in kept]
+        assert bytes(batch["jpg"][1]) == train[kept[1]]["jpg"]
+        with pytest.raises(IndexError):
+            batch["jpg"].take([2])
