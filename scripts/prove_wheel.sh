@@ -51,4 +51,10 @@ if [ -n "$foreign" ]; then
   echo "these libraries are not inside the wheel: $foreign"
   exit 1
 fi
+licences=$(find "$HOME"/env/lib*/python3*/site-packages/packtrain-*.dist-info/licenses/libraries -type f | wc -l)
+libraries=$(find "$HOME"/env/lib*/python3*/site-packages/packtrain.libs -type f | wc -l)
+if [ "$licences" -le "$libraries" ]; then
+  echo "$libraries libraries are inside the wheel, but only $licences licences"
+  exit 1
+fi
 USER

@@ -28,6 +28,7 @@ python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolatio
 rm -f dist/packtrain-*.whl
 auditwheel repair -w dist "$work"/raw/packtrain-*.whl
 wheel=$(ls dist/packtrain-*.whl)
+python scripts/add_licences.py "$wheel"
 auditwheel show "$wheel"
 
 rm -rf "$work/house"

@@ -80,7 +80,11 @@ class MemoryWatch:
 
     def _follow(self) -> None:
         while not self._over.wait(POLL_SECONDS):
-            for line in self._status.read_text().splitlines():
+            try:
+                status = self._status.read_text()
+            except OSError:  # it has just ended
+                return
+            for line in status.splitlines():
                 if line.startswith("VmHWM:"):
                     self.peak_bytes = int(line.split()[1]) * 1024
 
