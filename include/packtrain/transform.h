@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "packtrain/decode.h"
 #include "packtrain/status.h"
@@ -52,12 +53,19 @@ struct CropBox {
 // `key` settles every random choice: see position_key.
 CropBox draw_crop(const ImageSpec& spec, uint32_t width, uint32_t height, uint64_t key);
 
+// The instruction sets that this build and this processor can transform images with, the best first;
+// "scalar", the reference, is the last. All give the same bits.
+std::vector<std::string_view> kernel_names();
+
 // Decodes and transforms, image after image. Keeps its decoder objects and buffers: in steady state it
 // allocates nothing. One thread at a time.
 class ImageReader {
  public:
   // `memory`: most bytes for one image's pixels while it is decoded; a larger one is Code::unsupported.
-  static Result<std::unique_ptr<ImageReader>> make(const ImageSpec& spec, uint64_t memory = 64 << 20);
+  // `kernels`: one of kernel_names(); empty: the one that the environment's PACKTRAIN_KERNELS names, else the
+  // best.
+  static Result<std::unique_ptr<ImageReader>> make(const ImageSpec& spec, uint64_t memory = 64 << 20,
+                                                   std::string_view kernels = {});
   virtual ~ImageReader() = default;
 
   // Fills `slot`, which is spec.bytes() long. A damaged image is Code::corrupt, and the slot is undefined

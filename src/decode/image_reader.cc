@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "decode/crop.h"
+#include "decode/kernel_sets.h"
 #include "decode/orientation.h"
 #include "decode/pixel_decoder.h"
-#include "decode/pixel_writer.h"
 #include "packtrain/transform.h"
 
 namespace packtrain {
@@ -26,7 +26,7 @@ constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)(uint64_t) = nullptr
 // Output rows go straight into the slot.
 class SlotSink final : public RowSink {
  public:
-  explicit SlotSink(const ImageSpec& spec) : writer_(spec) {}
+  SlotSink(const ImageSpec& spec, const PixelKernels& kernels) : writer_(spec, kernels) {}
   void start(std::byte* slot) {
     slot_ = slot;
     row_ = 0;
@@ -73,7 +73,8 @@ uint32_t choose_shrink(const CropPlan& plan) {
 
 class Reader final : public ImageReader {
  public:
-  Reader(const ImageSpec& spec, uint64_t memory) : spec_(spec), memory_(memory), slot_sink_(spec) {}
+  Reader(const ImageSpec& spec, uint64_t memory, const KernelSet& kernels)
+      : spec_(spec), memory_(memory), resizer_(kernels.resample), slot_sink_(spec, kernels.pixels) {}
 
   Status read(Bytes encoded, uint64_t key, MutableBytes slot) override;
   uint64_t warnings() const override {
@@ -160,9 +161,11 @@ Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
 
 }  // namespace
 
-Result<std::unique_ptr<ImageReader>> ImageReader::make(const ImageSpec& spec, uint64_t memory) {
+Result<std::unique_ptr<ImageReader>> ImageReader::make(const ImageSpec& spec, uint64_t memory,
+                                                       std::string_view kernels) {
   PACKTRAIN_TRY(spec.check());
-  return std::unique_ptr<ImageReader>(std::make_unique<Reader>(spec, memory));
+  PACKTRAIN_ASSIGN(set, find_kernels(kernels));
+  return std::unique_ptr<ImageReader>(std::make_unique<Reader>(spec, memory, *set));
 }
 
 }  // namespace packtrain

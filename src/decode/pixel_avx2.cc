@@ -1,6 +1,6 @@
 // Pixels to numbers with AVX2: 24 values a step. Multiplied and added apart, not fused, so that every
 // instruction set gives the same bits.
-#include "decode/vector_kernels.h"
+#include "decode/kernel_sets.h"
 
 #ifdef PACKTRAIN_HAS_AVX2_KERNELS
 
@@ -111,7 +111,7 @@ PACKTRAIN_AVX2 void split_avx2(const uint8_t* rgb, size_t pixels, uint8_t* red, 
 
 }  // namespace
 
-const PixelKernels kAvx2Pixels{"avx2", split_avx2, float32_avx2, float16_avx2, bfloat16_avx2};
+const PixelKernels kAvx2Pixels{split_avx2, float32_avx2, float16_avx2, bfloat16_avx2};
 
 }  // namespace packtrain
 

@@ -3,13 +3,14 @@
 #include <bit>
 #include <cstring>
 
-#include "decode/vector_kernels.h"
+#include "decode/kernel_sets.h"
 
 namespace packtrain {
 
 namespace {
 
-// Two statements, so that no compiler makes one fused operation of them, which would round otherwise.
+// Rounded twice on every processor: the build's -ffp-contract=off keeps compilers from making one fused
+// operation of the two, which would round once.
 float apply(const PixelFactors& factors, size_t i, uint8_t byte) {
   const float product = static_cast<float>(byte) * factors.scale[i % kFactorPeriod];
   return product + factors.offset[i % kFactorPeriod];
@@ -61,19 +62,7 @@ uint16_t to_bfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-const PixelKernels kScalarPixels{"scalar", split_scalar, float32_scalar, float16_scalar, bfloat16_scalar};
-
-const std::vector<const PixelKernels*>& pixel_kernels() {
-  static const std::vector<const PixelKernels*> kernels = [] {
-    std::vector<const PixelKernels*> list;
-#ifdef PACKTRAIN_HAS_AVX2_KERNELS
-    if (has_avx2()) list.push_back(&kAvx2Pixels);
-#endif
-    list.push_back(&kScalarPixels);
-    return list;
-  }();
-  return kernels;
-}
+const PixelKernels kScalarPixels{split_scalar, float32_scalar, float16_scalar, bfloat16_scalar};
 
 PixelWriter::PixelWriter(const ImageSpec& spec, const PixelKernels& kernels)
     : spec_(spec), kernels_(kernels) {

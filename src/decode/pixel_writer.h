@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "packtrain/transform.h"
@@ -20,16 +20,12 @@ struct PixelFactors {
 
 // One instruction set. Immutable. All give the same bits.
 struct PixelKernels {
-  std::string_view name;
   // RGB pixels to a row of each channel.
   void (*split)(const uint8_t* rgb, size_t pixels, uint8_t* red, uint8_t* green, uint8_t* blue);
   // `to` need not be aligned.
   using Convert = void (*)(const uint8_t* from, size_t values, const PixelFactors& factors, std::byte* to);
   Convert to_float32, to_float16, to_bfloat16;
 };
-extern const PixelKernels kScalarPixels;
-// Those that this processor can run, the best first; the scalar ones are always the last.
-const std::vector<const PixelKernels*>& pixel_kernels();
 
 // Nearest, half to even; values of pixels are finite and far from the limits of both.
 uint16_t to_float16(float value);
@@ -38,7 +34,7 @@ uint16_t to_bfloat16(float value);
 // Writes rows into a slot. One thread at a time.
 class PixelWriter {
  public:
-  explicit PixelWriter(const ImageSpec& spec, const PixelKernels& kernels = *pixel_kernels().front());
+  PixelWriter(const ImageSpec& spec, const PixelKernels& kernels);
   // `rgb`: row `y` of the output, spec.width pixels, and kRowSlack bytes that may be read.
   void write_row(const uint8_t* rgb, uint32_t y, std::byte* slot);
 

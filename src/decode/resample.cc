@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decode/vector_kernels.h"
+#include "decode/kernel_sets.h"
 
 namespace packtrain {
 
@@ -50,17 +50,18 @@ void down_scalar(const uint8_t* const* rows, const int32_t* weights, uint32_t co
 }  // namespace
 
 void ResizeAxis::set(const Request& request) {
-  // The order of every floating-point operation below is Pillow's: another would round other weights.
+  // The order of every floating-point operation below is Pillow's: another would round other weights, and so
+  // would fused ones, which the build forbids.
   const double scale = request.length / request.resized;
   const double support = std::max(scale, 1.0);
   const double narrowing = 1.0 / support;
   const auto limit = static_cast<int64_t>(request.clamp_end - request.clamp_begin);
   const auto widest_possible =
       static_cast<size_t>(std::min<int64_t>(int64_t(std::ceil(support)) * 2 + 1, limit));
-  stride_ = widest_possible;
+  stride_ = (widest_possible + kTapMultiple - 1) / kTapMultiple * kTapMultiple;
   spans_.resize(request.outputs);
   weights_.resize(request.outputs * stride_);
-  shares_.resize(stride_);
+  shares_.resize(widest_possible);
   begin_ = request.clamp_end;
   end_ = request.clamp_begin;
   widest_ = 1;
@@ -68,7 +69,7 @@ void ResizeAxis::set(const Request& request) {
     const double centre = request.start + (request.window + i + 0.5) * scale;
     const auto low = std::clamp<int64_t>(int64_t(centre - support + 0.5), 0, limit - 1);
     const auto high = std::clamp<int64_t>(int64_t(centre + support + 0.5), low + 1, limit);
-    const auto count = std::min(static_cast<size_t>(high - low), stride_);
+    const auto count = std::min(static_cast<size_t>(high - low), widest_possible);
     double sum = 0;
     for (size_t tap = 0; tap < count; ++tap) {
       shares_[tap] =
@@ -86,6 +87,7 @@ void ResizeAxis::set(const Request& request) {
     while (to > 1 && weights[to - 1] == 0) --to;
     while (from + 1 < to && weights[from] == 0) ++from;
     if (from > 0) std::copy(weights + from, weights + to, weights);
+    std::fill(weights + (to - from), weights + stride_, 0);
     Span& span = spans_[output];
     span = {request.clamp_begin + static_cast<uint32_t>(low + int64_t(from)),
             static_cast<uint32_t>(to - from)};
@@ -95,18 +97,6 @@ void ResizeAxis::set(const Request& request) {
   }
 }
 
-const ResampleKernels kScalarResample{"scalar", prepare_nothing, across_scalar, down_scalar};
-
-const std::vector<const ResampleKernels*>& resample_kernels() {
-  static const std::vector<const ResampleKernels*> kernels = [] {
-    std::vector<const ResampleKernels*> list;
-#ifdef PACKTRAIN_HAS_AVX2_KERNELS
-    if (has_avx2()) list.push_back(&kAvx2Resample);
-#endif
-    list.push_back(&kScalarResample);
-    return list;
-  }();
-  return kernels;
-}
+const ResampleKernels kScalarResample{prepare_nothing, across_scalar, down_scalar};
 
 }  // namespace packtrain

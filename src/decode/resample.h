@@ -3,13 +3,14 @@
 // reference, and once for each instruction set that pays; all give the same bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace packtrain {
 
 constexpr uint32_t kWeightBits = 22;  // of the fraction; a weight of 1 is 1 << 22
+constexpr uint32_t kTapMultiple = 4;  // kernels may take as many weights at once
 
 // For every output pixel of one axis: the source pixels that it is made of, and their weights. Kept and set
 // again for each image, so that its memory is reused. One thread at a time.
@@ -33,6 +34,7 @@ class ResizeAxis {
 
   uint32_t outputs() const { return static_cast<uint32_t>(spans_.size()); }
   const Span& span(uint32_t output) const { return spans_[output]; }
+  // As many as the span counts, and zeros up to a multiple of kTapMultiple.
   const int32_t* weights(uint32_t output) const { return &weights_[size_t{output} * stride_]; }
   // Source pixels that any output needs, and the largest number that one needs.
   uint32_t begin() const { return begin_; }
@@ -60,18 +62,13 @@ struct AcrossTable {
 
 // One instruction set. Immutable.
 struct ResampleKernels {
-  std::string_view name;
   // Makes the table for rows whose first pixel is source pixel `row_begin`.
   void (*prepare)(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table);
   // Resizes one row of RGB pixels; `axis` and `row_begin` are those of `table`.
   void (*across)(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable& table, const uint8_t* from,
                  uint8_t* to);
-  // One output row of `bytes` bytes as the weighted sum of `count` rows.
+  // One output row of `bytes` bytes as the weighted sum of `count` rows; the weights are those of an axis.
   void (*down)(const uint8_t* const* rows, const int32_t* weights, uint32_t count, size_t bytes, uint8_t* to);
 };
-
-extern const ResampleKernels kScalarResample;
-// Those that this processor can run, the best first; the scalar ones are always the last.
-const std::vector<const ResampleKernels*>& resample_kernels();
 
 }  // namespace packtrain

@@ -1,6 +1,6 @@
 // Resizing with AVX2, exact: a 22-bit weight does not fit the 16-bit multiplier, so that each is split into
 // 14 high and 8 low bits, and the two sums are put together at the end. Both fit 32 bits for any pixels.
-#include "decode/vector_kernels.h"
+#include "decode/kernel_sets.h"
 
 #ifdef PACKTRAIN_HAS_AVX2_KERNELS
 
@@ -129,18 +129,22 @@ void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const ui
 struct TapPair {
   __m256i high, low;
 };
-PACKTRAIN_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t tap, uint32_t count) {
+PACKTRAIN_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t tap) {
   constexpr int32_t kLowMask = (1 << kLowBits) - 1;
-  const int32_t one = weights[tap], other = tap + 1 < count ? weights[tap + 1] : 0;
+  const int32_t one = weights[tap], other = weights[tap + 1];  // behind the last stands a zero
   return {_mm256_set1_epi32(one >> kLowBits | (other >> kLowBits) << 16),
           _mm256_set1_epi32((one & kLowMask) | (other & kLowMask) << 16)};
+}
+
+PACKTRAIN_AVX2 inline __m256i widen(const uint8_t* bytes) {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
 }
 
 // Most images need few taps, whose weights are made once for a row; of many, they are made again for each
 // step.
 constexpr uint32_t kFewTaps = 16;
 
-// Two rows, interleaved byte by byte and widened, against a pair of weights: 16 columns a step.
+// Two rows, widened and interleaved word by word, against a pair of weights: 16 columns a step.
 template <bool kFew>
 PACKTRAIN_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights, uint32_t count,
                               size_t bytes, uint8_t* to) {
@@ -148,18 +152,16 @@ PACKTRAIN_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights
   constexpr size_t kColumns = 16;
   TapPair pairs[kFew ? kFewTaps / 2 : 1];
   if constexpr (kFew)
-    for (uint32_t tap = 0; tap < count; tap += 2) pairs[tap / 2] = pair_of(weights, tap, count);
+    for (uint32_t tap = 0; tap < count; tap += 2) pairs[tap / 2] = pair_of(weights, tap);
   for (size_t at = 0; at < bytes; at += kColumns) {
     __m256i high[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     __m256i low[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (uint32_t tap = 0; tap < count; tap += 2) {
-      const TapPair pair = kFew ? pairs[tap / 2] : pair_of(weights, tap, count);
+      const TapPair pair = kFew ? pairs[tap / 2] : pair_of(weights, tap);
       // The last of an odd number stands beside itself, with a weight of nothing.
       const uint8_t* other = rows[std::min(tap + 1, count - 1)];
-      const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[tap] + at));
-      const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(other + at));
-      const __m256i left = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
-      const __m256i right = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
+      const __m256i a = widen(rows[tap] + at), b = widen(other + at);
+      const __m256i left = _mm256_unpacklo_epi16(a, b), right = _mm256_unpackhi_epi16(a, b);
       high[0] = _mm256_add_epi32(high[0], _mm256_madd_epi16(left, pair.high));
       low[0] = _mm256_add_epi32(low[0], _mm256_madd_epi16(left, pair.low));
       high[1] = _mm256_add_epi32(high[1], _mm256_madd_epi16(right, pair.high));
@@ -167,8 +169,8 @@ PACKTRAIN_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights
     }
     const __m256i left = _mm256_srai_epi32(_mm256_add_epi32(join(high[0], low[0]), half), kWeightBits);
     const __m256i right = _mm256_srai_epi32(_mm256_add_epi32(join(high[1], low[1]), half), kWeightBits);
-    // Packing goes by halves of 128 bits; the permutation puts the columns back into order.
-    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packs_epi32(left, right), 0b11011000);
+    // Packing goes by halves of 128 bits, as interleaving did: the columns are in order again.
+    const __m256i shorts = _mm256_packs_epi32(left, right);
     const __m128i packed =
         _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), packed);
@@ -189,7 +191,7 @@ bool has_avx2() {
   return has_f16c && __builtin_cpu_supports("avx2");
 }
 
-const ResampleKernels kAvx2Resample{"avx2", prepare_avx2, across_avx2, down_avx2};
+const ResampleKernels kAvx2Resample{prepare_avx2, across_avx2, down_avx2};
 
 }  // namespace packtrain
 

@@ -23,7 +23,7 @@ enum class ResizeOrder : uint8_t { across_first, down_first };
 // Memory is kept from image to image. One thread at a time.
 class RowResizer {
  public:
-  explicit RowResizer(const ResampleKernels& kernels = *resample_kernels().front()) : kernels_(kernels) {}
+  explicit RowResizer(const ResampleKernels& kernels) : kernels_(kernels) {}
 
   // Rows to come: source rows y.begin() to y.end(), each from source column `row_begin` to x.end() at least.
   // Both axes and `output` must outlive the last row. Rows so long that holding them would take more than a

@@ -16,6 +16,7 @@
 #include "decode/allocations_test_support.h"
 #include "decode/crop.h"
 #include "decode/exif.h"
+#include "decode/kernel_sets.h"
 #include "decode/row_resizer.h"
 
 namespace packtrain {
