@@ -34,7 +34,7 @@ build() {
       base=release
       options+=(-DPACKTRAIN_BENCH=ON -DPACKTRAIN_PYTHON=ON "-DPython_EXECUTABLE=$root/.venv/bin/python")
       ;;
-    asan | tsan) ;;
+    asan | tsan | arm64) ;;
     *) stop "there is no preset '$preset'; see ./dev help" ;;
   esac
   mkdir -p "$folder"

@@ -1,4 +1,4 @@
-"""What takes long: kills, flipped bits, lack of room, changing sources, other readers, fuzzing, sizes.
+"""What takes long: kills, flipped bits, lack of room, changing sources, other readers, fuzzing, sizes, Arm.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
 same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.
@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from soaking.arm import arm
 from soaking.changes import changes
 from soaking.check import FULL, SMALL, Check, Part, Setting
 from soaking.command import Command
@@ -44,6 +45,7 @@ PARTS: dict[str, Part] = {
     "images": images,
     "sizes": sizes,
     "order": order,
+    "arm": arm,
     "fuzzing": fuzzing,
 }
 

@@ -13,6 +13,7 @@
 #include "packtrain/format.h"
 #include "packtrain/place.h"
 #include "packtrain/storage.h"
+#include "packtrain/transform.h"
 #include "packtrain/values.h"
 #include "tools/command.h"
 
@@ -99,6 +100,25 @@ void look_at_reads(Run& run, Table& table) {
   table.row({"reads", trouble.empty() ? "io_uring" : "a pool of threads; no io_uring: " + trouble});
 }
 
+void look_at_kernels(Run& run, Table& table) {
+  const auto names = kernel_names();
+  const char* asked = std::getenv("PACKTRAIN_KERNELS");
+  const std::string_view wanted = asked != nullptr ? asked : "";
+  std::string_view used = names.front();
+  if (std::find(names.begin(), names.end(), wanted) != names.end()) {
+    used = wanted;
+  } else if (!wanted.empty()) {
+    run.warn("PACKTRAIN_KERNELS=" + printable(wanted) + " is refused by loaders; it may be " +
+             names_in_words(names, names.size()));
+  }
+  Json kernels, list = Json::array();
+  for (const std::string& name : names) list.push(name);
+  kernels.set("used", used).set("here", std::move(list));
+  run.result().set("kernels", kernels);
+  table.row(
+      {"pixels", std::string(used) + (names.size() > 1 ? "" : ": no vector kernels for this processor")});
+}
+
 Json limit_value(rlim_t value) { return value == RLIM_INFINITY ? Json() : Json(uint64_t{value}); }
 
 void look_at_limits(Run& run, Table& table) {
@@ -165,6 +185,11 @@ Status try_jpeg() {
   return {};
 }
 
+Status try_image(const ImageDecoderInfo& decoder) {
+  if (!decoder.compiled_in) return Status(Code::unsupported, "was absent when packtrain was built");
+  return decoder.kind == MediaKind::jpeg ? try_jpeg() : Status();
+}
+
 void look_at_build(Run& run) {
   Json codec_list = Json::array(), format_list = Json::array(), image_list = Json::array();
   Table table;
@@ -189,15 +214,17 @@ void look_at_build(Run& run) {
         {std::string(codec.name), "", codec.compiled_in ? "yes" : "no", "",
          std::string(codec.library) + (codec.compiled_in ? "" : " was absent when packtrain was built")});
   }
-  const Status jpeg = try_jpeg();
-  Json entry;
-  entry.set("name", "jpeg").set("library", "libjpeg-turbo").set("works", jpeg.ok());
-  if (!jpeg.ok()) entry.set("error", jpeg.text());
-  image_list.push(std::move(entry));
   table.row({});
   table.row({"image", "", "here", "", "library"});
-  table.row(
-      {"jpeg", "", jpeg.ok() ? "yes" : "no", "", "libjpeg-turbo" + (jpeg.ok() ? "" : ": " + jpeg.text())});
+  for (const ImageDecoderInfo& decoder : image_decoders()) {
+    const std::string name(media_kind_name(decoder.kind)), library(decoder.library);
+    const Status works = try_image(decoder);
+    Json entry;
+    entry.set("name", name).set("library", library).set("works", works.ok());
+    if (!works.ok()) entry.set("error", works.text());
+    image_list.push(std::move(entry));
+    table.row({name, "", works.ok() ? "yes" : "no", "", library + (works.ok() ? "" : " " + works.text())});
+  }
   run.result().set("formats", std::move(format_list)).set("codecs", std::move(codec_list));
   run.result().set("images", std::move(image_list));
   Json wav, flac, audio_list = Json::array();
@@ -219,6 +246,7 @@ Status run_doctor(Run& run) {
   machine.row({"packtrain", std::string(version())});
   look_at_cores_and_memory(run, machine);
   look_at_reads(run, machine);
+  look_at_kernels(run, machine);
   look_at_limits(run, machine);
   machine.print(run);
   run.say("");

@@ -55,7 +55,15 @@ CropBox draw_crop(const ImageSpec& spec, uint32_t width, uint32_t height, uint64
 
 // The instruction sets that this build and this processor can transform images with, the best first;
 // "scalar", the reference, is the last. All give the same bits.
-std::vector<std::string_view> kernel_names();
+std::vector<std::string> kernel_names();
+
+// The kinds of images that ImageReader knows; one whose library was absent when this was built is refused.
+struct ImageDecoderInfo {
+  MediaKind kind;
+  bool compiled_in;
+  std::string_view library;  // what it needs, for doctor
+};
+std::vector<ImageDecoderInfo> image_decoders();
 
 // Decodes and transforms, image after image. Keeps its decoder objects and buffers: in steady state it
 // allocates nothing. One thread at a time.

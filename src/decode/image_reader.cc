@@ -23,6 +23,15 @@ constexpr std::unique_ptr<PixelDecoder> (*make_png_decoder)(uint64_t) = nullptr;
 constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)(uint64_t) = nullptr;
 #endif
 
+struct ImageFormat {
+  MediaKind kind;
+  std::unique_ptr<PixelDecoder> (*make)(uint64_t memory);  // none where the library was absent
+  std::string_view library;
+};
+constexpr ImageFormat kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder, "libjpeg-turbo"},
+                                    {MediaKind::png, make_png_decoder, "libpng"},
+                                    {MediaKind::webp, make_webp_decoder, "libwebp"}};
+
 // Output rows go straight into the slot.
 class SlotSink final : public RowSink {
  public:
@@ -89,8 +98,8 @@ class Reader final : public ImageReader {
 
   const ImageSpec spec_;
   const uint64_t memory_;
-  // JPEG, PNG, WebP; each is made when the first such image comes.
-  std::array<std::unique_ptr<PixelDecoder>, 3> decoders_;
+  // In the order of kFormats; each is made when the first such image comes.
+  std::array<std::unique_ptr<PixelDecoder>, std::size(kFormats)> decoders_;
   ResizeAxis x_, y_;
   RowResizer resizer_;
   SlotSink slot_sink_;
@@ -98,22 +107,15 @@ class Reader final : public ImageReader {
 };
 
 Result<PixelDecoder*> Reader::decoder_for(Bytes encoded) {
-  struct Format {
-    MediaKind kind;
-    std::unique_ptr<PixelDecoder> (*make)(uint64_t memory);
-  };
-  static constexpr Format kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder},
-                                        {MediaKind::png, make_png_decoder},
-                                        {MediaKind::webp, make_webp_decoder}};
   constexpr size_t kHeadBytes = 64;
   const MediaKind kind = media_kind(encoded.first(std::min(encoded.size(), kHeadBytes)));
   for (size_t i = 0; i < std::size(kFormats); ++i) {
     if (kFormats[i].kind != kind) continue;
     if (kFormats[i].make == nullptr)
       return Status(Code::unsupported,
-                    fmt::format("this build of packtrain reads no {}: the library was absent when it "
-                                "was built (docs/dependencies.md)",
-                                media_kind_name(kind)));
+                    fmt::format("this build of packtrain reads no {}: {} was absent when it was built "
+                                "(docs/dependencies.md)",
+                                media_kind_name(kind), kFormats[i].library));
     if (!decoders_[i]) decoders_[i] = kFormats[i].make(memory_);
     return decoders_[i].get();
   }
@@ -160,6 +162,13 @@ Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
 }
 
 }  // namespace
+
+std::vector<ImageDecoderInfo> image_decoders() {
+  std::vector<ImageDecoderInfo> infos;
+  for (const ImageFormat& format : kFormats)
+    infos.push_back({format.kind, format.make != nullptr, format.library});
+  return infos;
+}
 
 Result<std::unique_ptr<ImageReader>> ImageReader::make(const ImageSpec& spec, uint64_t memory,
                                                        std::string_view kernels) {

@@ -31,14 +31,17 @@ Result<const KernelSet*> find_kernels(std::string_view name) {
   if (name.empty()) return &kernel_sets().front();
   for (const KernelSet& set : kernel_sets())
     if (set.name == name) return &set;
-  return Status(Code::invalid, fmt::format("{}{}: this processor and this build have no such kernels, but {}",
-                                           by_environment ? "PACKTRAIN_KERNELS=" : "", printable(name),
-                                           fmt::join(kernel_names(), ", ")));
+  const auto names = kernel_names();
+  return Status(
+      Code::invalid,
+      fmt::format("{}{}: there are no such kernels for this processor in this build; take one of {}",
+                  by_environment ? "PACKTRAIN_KERNELS=" : "kernels ", printable(name),
+                  names_in_words(names, names.size())));
 }
 
-std::vector<std::string_view> kernel_names() {
-  std::vector<std::string_view> names;
-  for (const KernelSet& set : kernel_sets()) names.push_back(set.name);
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const KernelSet& set : kernel_sets()) names.emplace_back(set.name);
   return names;
 }
 

@@ -108,7 +108,7 @@ TEST(KernelSetsTest, WholeReadsAreTheSameBits) {
         std::vector<std::byte> expected(spec.bytes()), actual(spec.bytes());
         const auto reference = ImageReader::make(spec, 64 << 20, "scalar");
         ASSERT_TRUE(reference.ok()) << reference.status().text();
-        for (const std::string_view name : kernel_names()) {
+        for (const std::string& name : kernel_names()) {
           const auto reader = ImageReader::make(spec, 64 << 20, name);
           ASSERT_TRUE(reader.ok()) << reader.status().text();
           for (uint64_t key = 0; key < 4; ++key) {

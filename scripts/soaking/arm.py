@@ -1,0 +1,52 @@
+"""The unit tests of a build for 64-bit Arm, in an emulator: the NEON kernels, and the core around them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from soaking.check import SMALL, Check, Setting
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "arm64"
+LIBRARIES = ROOT / "build" / "arm64-root"
+SECONDS = 3600  # of one program
+
+
+def missing() -> str:
+    """Why it cannot be run, and what to do about it; empty where it can."""
+    for tool, package in (("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")):
+        if shutil.which(tool) is None:
+            return f"there is no {tool}: sudo apt-get install {package}, then ./dev build arm64"
+    if not (BUILD / "src" / "decode_test").is_file():
+        return "there is no build/arm64: ./dev build arm64"
+    return ""
+
+
+def emulate(program: Path) -> Check:
+    check = Check(f"arm: {program.name}")
+    command = ["qemu-aarch64", "-L", str(LIBRARIES), str(program)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        check.wrong.append(f"did not end within {SECONDS} s")
+        return check
+    lines = run.stdout.splitlines()
+    if run.returncode != 0:
+        failed = [line for line in lines if line.startswith("[  FAILED  ]")]
+        check.wrong.append("\n".join(failed) or (run.stdout + run.stderr)[-4000:])
+    check.said = next((line for line in lines if line.startswith("[  PASSED  ]")), "")
+    return check
+
+
+def arm(setting: Setting) -> Iterator[Check]:
+    small = replace(setting.counts, fuzz_seconds=SMALL.fuzz_seconds) == SMALL
+    why = "it takes a build of its own, which ./dev soak makes" if small else missing()
+    if why:
+        yield Check("arm: unit tests", skipped=why)
+        return
+    for program in sorted((BUILD / "src").glob("*_test")):
+        yield emulate(program)
