@@ -105,7 +105,7 @@ class Loader:
         epoch_length = 0 if mix is None else mix.epoch_length or 0
         self._samples = samples = epoch_length or sum(len(part) for part in self._parts)
         reads_any = mix is not None or indices is not None or bool(class_weights)
-        self._order_is_free = shuffle and order == "auto"
+        self._order_is_free = mix is None and shuffle and order == "auto"
         self._arguments: dict[str, Any] = {
             "mixed": mix is not None,
             "epoch_length": epoch_length,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Union
 
 from ._core import Dataset, LoadPart
@@ -15,6 +17,7 @@ from .fields import Fields
 Source = Union[str, "os.PathLike[str]", Dataset]
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Mix:
     """Datasets that a Loader interleaves in given fractions: packtrain.Mix({"a": 0.7, "b": 0.3}).
 
@@ -38,16 +41,20 @@ class Mix:
         if not pairs:
             raise InvalidError("a mix needs at least one dataset")
         for source, fraction in pairs:
-            if not isinstance(fraction, (int, float)) or not 0 < fraction < math.inf:
+            if not isinstance(fraction, Real) or not 0 < float(fraction) < math.inf:
                 raise InvalidError(
                     f"the fraction of a dataset in a mix is a number above 0, not {fraction!r}", _name(source)
                 )
         if epoch_length is not None and epoch_length < 1:
             raise InvalidError(f"epoch_length= counts samples, at least one, not {epoch_length}")
         total = math.fsum(fraction for _, fraction in pairs)
-        self.datasets = tuple(source for source, _ in pairs)
-        self.fractions = tuple(fraction / total for _, fraction in pairs)
-        self.epoch_length = epoch_length
+        values = {
+            "datasets": tuple(source for source, _ in pairs),
+            "fractions": tuple(float(fraction / total) for _, fraction in pairs),
+            "epoch_length": epoch_length,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # it is frozen
 
     def __repr__(self) -> str:
         parts = ", ".join(

@@ -136,8 +136,12 @@ def test_a_state_of_another_mix_is_refused(mix: pt.Mix, first: Path, second: Pat
         (pt.Mix({pt.Dataset(first, split="val"): 0.7, second: 0.3}, epoch_length=LENGTH), "dataset"),
         (train, "dataset"),
     ):
+        assert other != mix
         with pytest.raises(pt.InvalidError, match=f"another .*{word}"):
             pt.Loader(other, batch_size=4, image=IMAGE).load_state_dict(state)
+    alone = pt.Loader(train, batch_size=4, image=IMAGE, order="streams").state_dict()
+    with pytest.raises(pt.InvalidError, match="another dataset"):
+        pt.Loader(mix, batch_size=4, image=IMAGE).load_state_dict(alone)
 
 
 def test_fractions_are_relative_to_their_sum(mix: pt.Mix, first: Path, second: Path) -> None:
@@ -147,6 +151,22 @@ def test_fractions_are_relative_to_their_sum(mix: pt.Mix, first: Path, second: P
     assert steps_of(pt.Loader(scaled, batch_size=10, image=IMAGE)) == steps_of(
         pt.Loader(mix, batch_size=10, image=IMAGE)
     )
+
+
+def test_a_mix_is_a_plain_value(first: Path, second: Path) -> None:
+    mix = pt.Mix({first: np.float32(1), second: 3}, epoch_length=8)
+    assert mix.fractions == (0.25, 0.75)
+    assert mix == pt.Mix([(first, 25), (second, 75)], epoch_length=8)
+    assert mix != pt.Mix([(first, 25), (second, 75)])
+    with pytest.raises(AttributeError):
+        mix.epoch_length = 9  # type: ignore[misc]
+
+
+def test_one_dataset_may_be_gone_through_in_epochs_of_another_length(second: Path) -> None:
+    loader = pt.Loader(pt.Mix({second: 1}, epoch_length=16), batch_size=8, image=IMAGE)
+    indices = [index for _ in range(3) for step in steps_of(loader) for _, index, _ in step]
+    assert len(indices) == 48
+    assert all(sorted(indices[at : at + 11]) == list(range(11)) for at in range(0, 44, 11))
 
 
 def test_an_epoch_is_as_long_as_all_datasets_unless_said(first: Path, second: Path) -> None:
