@@ -7,7 +7,7 @@ from typing import Any, Literal, Optional, Union
 
 from . import _core
 from ._numpy import np
-from .errors import InvalidError
+from .errors import CorruptError, Error, InvalidError, NotFoundError, StorageError
 
 # Of red, green and blue over ImageNet's pixels in [0, 1]: what most published models were trained with.
 IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
@@ -127,17 +127,33 @@ def is_image(content: bytes) -> bool:
     return _core.media_kind(content) in DECODED
 
 
+LOOKS = 16  # for a sample that can be read, at places all over the dataset
+
+
 def find_image_field(data: _core.Dataset) -> str:
-    """The one field of the first sample that holds an image; an error that names the fields otherwise."""
+    """The one field of a sample that holds an image; an error that names the fields otherwise."""
     if len(data) == 0:  # nothing will be decoded: any field does
         candidates = data.fields[:1]
     else:
-        candidates = [name for name, value in data[0].items() if isinstance(value, bytes) and is_image(value)]
+        sample = first_readable(data)
+        candidates = [name for name, value in sample.items() if isinstance(value, bytes) and is_image(value)]
     if len(candidates) == 1:
         return candidates[0]
     found = f"several: {', '.join(candidates)}" if candidates else "none"
     raise InvalidError(
-        f"of the fields of the first sample, those that hold a JPEG, PNG or WebP image are {found}; say "
+        f"of the fields of a sample, those that hold a JPEG, PNG or WebP image are {found}; say "
         f"which one to decode with image_field= (there are: {', '.join(data.fields)})",
         data.path,
     )
+
+
+def first_readable(data: _core.Dataset) -> dict[str, Any]:
+    """The first sample, or one further on if it is bad: what becomes of such samples is decided later."""
+    failure: Error | None = None
+    for place in range(0, len(data), max(1, len(data) // LOOKS)):
+        try:
+            return data[place]
+        except (CorruptError, NotFoundError, StorageError) as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
