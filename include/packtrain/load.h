@@ -15,6 +15,7 @@
 #include "packtrain/order.h"
 #include "packtrain/status.h"
 #include "packtrain/transform.h"
+#include "packtrain/values.h"
 
 namespace packtrain {
 
@@ -48,6 +49,7 @@ struct LoadSpec {
   bool mixed = false;              // the parts in their fractions, each in epochs of its own (make_mix)
   uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
   std::optional<ImageSpec> image;  // decode each part's `image_field` into Batch::images
+  std::vector<ValueSpec> values;   // how each of the parts' fields is decoded; none: all are bytes
   OrderSpec order;                 // `samples`, `shards` and `class_of` are filled in by Loader::make
   uint32_t rank = 0;
   uint32_t threads = 0;         // that decode; 0: the cores granted
@@ -59,7 +61,20 @@ struct LoadSpec {
   uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks
 
-  size_t fields() const { return parts.front().fields.size(); }  // delivered as bytes
+  size_t fields() const { return parts.front().fields.size(); }  // delivered beside the image
+  bool delivers_bytes() const {                                  // and no field has to be decoded
+    for (const ValueSpec& value : values)
+      if (!value.in_place()) return false;
+    return true;
+  }
+  ValueSpec value(size_t field) const { return field < values.size() ? values[field] : ValueSpec(); }
+};
+
+// A decoded value of a batch. A plain value.
+struct BatchArray {
+  ArrayShape shape;          // after padding
+  uint64_t length = 0;       // along the axis that is padded, before it was
+  uint32_t sample_rate = 0;  // of audio
 };
 
 // One batch. Its memory is its own until it dies, and then serves another batch. One thread at a time.
@@ -77,6 +92,9 @@ class Batch {
   virtual std::span<uint8_t> replaced() const = 0;
   virtual Bytes value(size_t field, size_t sample) const = 0;  // `field` counts LoadPart::fields
   virtual bool has(size_t field, size_t sample) const = 0;
+  // What value() is, where that is an array; null if it is bytes. Arrays of one shape lie one behind the
+  // other.
+  virtual const BatchArray* array(size_t field, size_t sample) const = 0;
 };
 // Gives the batch's memory back to its loader's pool, which lives as long as any of its batches.
 struct ReturnBatch {

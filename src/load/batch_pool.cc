@@ -1,39 +1,13 @@
 #include "load/batch_pool.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 
 #include "base/words.h"
 
 namespace packtrain {
-namespace {
-
-constexpr size_t kAlignment = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
-
-size_t padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
-MutableBytes Buffer::take(size_t bytes) {
-  if (bytes > capacity_) {
-    // A quarter more than asked for: sizes that vary a little settle after a few batches.
-    const size_t wanted = padded(bytes + (capacity_ == 0 ? 0 : bytes / 4));
-    data_.reset();
-    const bool large = wanted >= 2 * kHugePage;
-    const std::align_val_t alignment{large ? kHugePage : kAlignment};
-    data_ = {static_cast<std::byte*>(::operator new(wanted, alignment)), FreeAligned{alignment}};
-    // Whole huge pages only, so that no more memory is held than was asked for. A refusal costs time alone.
-    if (large) (void)madvise(data_.get(), wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
-    capacity_ = wanted;
-  }
-  return {data_.get(), bytes};
-}
-
 void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
-                          size_t value_bytes) {
+                          size_t value_bytes, bool decodes) {
   epoch_ = epoch;
   step_ = step;
   size_ = size;
@@ -50,16 +24,25 @@ void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t ima
   padding_ = {reinterpret_cast<uint8_t*>(sources_.data() + size), size};
   replaced_ = {padding_.data() + size, size};
   values_.assign(size * fields, Bytes());
-  Lock lock(extra_mutex_);
-  extra_.clear();
+  columns_.prepare(size, decodes ? fields : 0);
 }
 
-MutableBytes PooledBatch::extra(size_t bytes) {
-  auto memory = std::make_unique_for_overwrite<std::byte[]>(std::max<size_t>(bytes, 1));
-  const MutableBytes taken(memory.get(), bytes);
-  Lock lock(extra_mutex_);
-  extra_.push_back(std::move(memory));
-  return taken;
+Result<MutableBytes> PooledBatch::room(size_t field, size_t place, const ValueFacts& facts) {
+  return columns_.room(field, place, size_, facts, *pool_);
+}
+
+Result<MutableBytes> PooledBatch::room(size_t bytes) { return columns_.room(bytes, *pool_); }
+
+void PooledBatch::forget(size_t place) {
+  for (size_t field = 0; field < fields_; ++field) set_value(field, place, Bytes());
+  columns_.forget(place);
+}
+
+std::vector<MisfitValue> PooledBatch::pad(std::span<const ValueSpec> specs) {
+  std::vector<MisfitValue> misfits;
+  for (size_t field = 0; field < specs.size(); ++field)
+    if (specs[field].pad) columns_.pad(field, specs[field], values_, *pool_, misfits);
+  return misfits;
 }
 
 void PooledBatch::drop(const std::vector<bool>& dropped) {
@@ -74,7 +57,7 @@ void PooledBatch::drop(const std::vector<bool>& dropped) {
       padding_[kept] = padding_[i];
       replaced_[kept] = replaced_[i];
       for (size_t field = 0; field < fields_; ++field)
-        values_[kept * fields_ + field] = values_[i * fields_ + field];
+        values_[kept * fields_ + field] = columns_.move(field, i, kept, values_[i * fields_ + field]);
     }
     ++kept;
   }
@@ -83,7 +66,7 @@ void PooledBatch::drop(const std::vector<bool>& dropped) {
 
 size_t PooledBatch::memory() const {
   return image_memory_.capacity() + value_memory_.capacity() + facts_memory_.capacity() +
-         values_.capacity() * sizeof(Bytes);
+         values_.capacity() * sizeof(Bytes) + columns_.memory();
 }
 
 Result<PooledBatch*> BatchPool::take(size_t bytes_expected) {
@@ -109,7 +92,19 @@ void BatchPool::give_back(PooledBatch* batch) {
   idle_.emplace_back(batch);
 }
 
-void BatchPool::grown(size_t before, size_t after) {
+Status BatchPool::claim(uint64_t bytes) {
+  Lock lock(mutex_);
+  if (bytes > limit_ || held_ > limit_ - bytes) {
+    return Status(Code::no_room, "decoded it takes " + bytes_in_words(bytes) + ", and of the " +
+                                     bytes_in_words(limit_) + " that memory= allows " +
+                                     bytes_in_words(held_) +
+                                     " are in use; choose a smaller batch or prefetch, or raise memory=");
+  }
+  held_ += bytes;
+  return {};
+}
+
+void BatchPool::grown(uint64_t before, uint64_t after) {
   Lock lock(mutex_);
   held_ += after;
   held_ -= before;

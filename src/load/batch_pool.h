@@ -4,40 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "load/buffer.h"
+#include "load/value_columns.h"
 #include "packtrain/load.h"
 
 namespace packtrain {
-
-struct FreeAligned {
-  std::align_val_t alignment{1};
-  void operator()(std::byte* data) const { ::operator delete(data, alignment); }
-};
-
-// Bytes on a 64-byte boundary that grow without being cleared; large ones in huge pages where the system has
-// them, as the first touch of ten thousand small pages costs as much as decoding ten images. One thread at a
-// time.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(Buffer&& other) noexcept
-      : data_(std::move(other.data_)), capacity_(std::exchange(other.capacity_, 0)) {}
-  Buffer& operator=(Buffer&& other) noexcept {
-    data_ = std::move(other.data_);
-    capacity_ = std::exchange(other.capacity_, 0);
-    return *this;
-  }
-  MutableBytes take(size_t bytes);  // what was in it is lost if it has to grow
-  size_t capacity() const { return capacity_; }
-
- private:
-  std::unique_ptr<std::byte, FreeAligned> data_;
-  size_t capacity_ = 0;
-};
 
 class BatchPool;
 
@@ -58,14 +32,22 @@ class PooledBatch final : public Batch {
     return values_[sample * fields_ + field].data() != nullptr;
   }
 
-  // Makes room for `size` samples; `value_bytes` is what their fields take together.
+  const BatchArray* array(size_t field, size_t sample) const override { return columns_.find(field, sample); }
+
+  // Makes room for `size` samples; `value_bytes` is what their fields take together as bytes; `decodes`: some
+  // of them become arrays.
   void prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
-               size_t value_bytes);
+               size_t value_bytes, bool decodes);
   MutableBytes image(size_t place) { return images_.subspan(place * image_bytes_, image_bytes_); }
   MutableBytes value_area() { return value_area_; }
   void set_value(size_t field, size_t place, Bytes bytes) { values_[place * fields_ + field] = bytes; }
-  // For a value that has no place in the area: a replacement's. Its memory lives as long as this filling.
-  MutableBytes extra(size_t bytes);
+  // Room for a decoded value, and for bytes that have no place in the area, as those of a replacement;
+  // no_room if memory= is used up. From any thread.
+  Result<MutableBytes> room(size_t field, size_t place, const ValueFacts& facts);
+  Result<MutableBytes> room(size_t bytes);
+  void forget(size_t place);  // its values: they are of a sample that turned out to be bad
+  // To be called once, when every place is filled: makes padded columns. Gives the places that do not fit.
+  std::vector<MisfitValue> pad(std::span<const ValueSpec> specs);
   // Closes the gaps that `dropped` places leave.
   void drop(const std::vector<bool>& dropped);
   size_t memory() const;
@@ -80,13 +62,12 @@ class PooledBatch final : public Batch {
   std::span<int64_t> labels_, indices_, sources_;
   std::span<uint8_t> padding_, replaced_;
   std::vector<Bytes> values_;
-  Mutex extra_mutex_;
-  std::vector<std::unique_ptr<std::byte[]>> extra_ GUARDED_BY(extra_mutex_);
+  ValueColumns columns_;             // of values that are decoded
   std::shared_ptr<BatchPool> pool_;  // while it is in use
 };
 
 // Batches that wait to be used. Thread-safe.
-class BatchPool : public std::enable_shared_from_this<BatchPool> {
+class BatchPool final : public MemoryAccount, public std::enable_shared_from_this<BatchPool> {
  public:
   // Memory that the pool may hold over all its batches, in use or not.
   explicit BatchPool(uint64_t limit) : limit_(limit) {}
@@ -94,7 +75,8 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   // A batch to fill, or no_room if all memory is in batches that the user keeps.
   Result<PooledBatch*> take(size_t bytes_expected);
   void give_back(PooledBatch* batch);
-  void grown(size_t before, size_t after);  // a batch took more memory, or gave some back
+  Status claim(uint64_t bytes) override;
+  void grown(uint64_t before, uint64_t after) override;  // a batch took more memory, or gave some back
   uint64_t held() const;
 
  private:

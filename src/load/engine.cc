@@ -17,7 +17,17 @@ void add(std::atomic<double>& sum, double seconds) {
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
 
 // Small samples are taken several at a time, so that threads do not meet at the lock for each of them.
-size_t tasks_at_once(const LoadSpec& spec) { return spec.image ? 1 : 8; }
+size_t tasks_at_once(const LoadSpec& spec) {
+  const bool slow =
+      spec.image || std::any_of(spec.values.begin(), spec.values.end(),
+                                [](const ValueSpec& value) { return value.kind == ValueKind::audio; });
+  return slow ? 1 : 8;
+}
+
+bool pads(const LoadSpec& spec) {
+  return std::any_of(spec.values.begin(), spec.values.end(),
+                     [](const ValueSpec& value) { return value.pad; });
+}
 
 }  // namespace
 
@@ -28,6 +38,7 @@ Engine::Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::sh
       pool_(std::move(pool)),
       limits_(limits),
       tasks_at_once_(tasks_at_once(spec)),
+      pads_(pads(spec)),
       planner_(spec, std::move(order), extents_) {}
 
 Engine::~Engine() {
@@ -114,7 +125,8 @@ Status Engine::open(Step& step) {
   const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
   PACKTRAIN_ASSIGN(batch, pool_->take(count * image_bytes + step.area_bytes));
   const size_t before = batch->memory();
-  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1);
+  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1,
+                 !spec_.delivers_bytes());
   pool_->grown(before, batch->memory());
   for (size_t i = 0; i < count; ++i) {
     const Task& task = step.tasks[i];
@@ -218,6 +230,16 @@ Task* Engine::take_tasks() {
   return nullptr;
 }
 
+void Engine::pad(Step& step, std::vector<BadPlace>& bad) {
+  for (MisfitValue& misfit : step.filling().pad(spec_.values)) {
+    const Task& task = step.tasks[misfit.place];
+    const LoadPart& part = spec_.parts[task.part];
+    const std::string& name = part.dataset->manifest().fields[part.fields[misfit.field]].name;
+    bad.push_back(
+        {task.place, task.part, task.sample, misfit.status.at("field '" + name + "'"), false, true});
+  }
+}
+
 void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
   std::vector<BadPlace> bad;
   Lock lock(mutex_);
@@ -255,6 +277,11 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     decoder.warnings.store(decoder.filler->warnings(), std::memory_order_relaxed);
     add(decoder.decode, since(start));
     mutex_.lock();
+    if (pads_ && step.remaining == count) {  // all others are filled, and nobody else looks at the step
+      mutex_.unlock();
+      pad(step, bad);
+      mutex_.lock();
+    }
     asked_ -= done_bytes;
     for (BadPlace& place : bad) step.bad.push_back(std::move(place));
     step.remaining -= count;

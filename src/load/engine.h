@@ -77,6 +77,7 @@ class Engine {
   void make_ready(Task* task) REQUIRES(mutex_);
   size_t take_extents(std::vector<Extent*>& into, size_t most) REQUIRES(mutex_);
   Task* take_tasks() REQUIRES(mutex_);
+  void pad(Step& step, std::vector<BadPlace>& bad);
   void arrived(std::span<Read* const> finished);
 
   const LoadSpec& spec_;
@@ -84,6 +85,7 @@ class Engine {
   const std::shared_ptr<BatchPool> pool_;
   const EngineLimits limits_;
   const size_t tasks_at_once_;
+  const bool pads_;  // some fields, once a step is filled
   ExtentPool extents_;
 
   mutable Mutex mutex_;

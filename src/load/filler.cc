@@ -18,6 +18,12 @@ Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& 
     PACKTRAIN_ASSIGN(image, ImageReader::make(*spec.image, kImageMemory));
     filler->image_ = std::move(image);
   }
+  filler->values_.resize(spec.fields());
+  for (size_t field = 0; field < spec.fields(); ++field) {
+    if (spec.value(field).kind == ValueKind::bytes) continue;
+    PACKTRAIN_ASSIGN(reader, ValueReader::make(spec.value(field), spec.memory));
+    filler->values_[field] = std::move(reader);
+  }
   return filler;
 }
 
@@ -54,16 +60,33 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
       continue;
     }
     PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, part.fields[i], extent, scratch_));
-    MutableBytes into;
-    const size_t slot = task.place * fields + i;
-    if (bytes.size() <= step.value_bytes[slot] && step.value_bytes[slot] != UINT64_MAX) {
-      into = batch.value_area().subspan(step.value_at[slot], bytes.size());
-    } else {
-      into = batch.extra(bytes.size());
-    }
-    if (into.data() != bytes.data() && !bytes.empty()) std::memcpy(into.data(), bytes.data(), bytes.size());
-    batch.set_value(i, task.place, into);
+    if (Status status = fill_value(task, i, bytes); !status.ok())
+      return status.at("field '" + part.dataset->manifest().fields[part.fields[i]].name + "'");
   }
+  return {};
+}
+
+Status Filler::fill_value(Task& task, size_t field, Bytes bytes) {
+  Step& step = *task.step;
+  PooledBatch& batch = step.filling();
+  MutableBytes into;
+  if (ValueReader* const reader = values_[field].get()) {
+    PACKTRAIN_ASSIGN(facts, reader->look(bytes));
+    if (facts.is_array) {
+      PACKTRAIN_ASSIGN(room, batch.room(field, task.place, facts));
+      batch.set_value(field, task.place, room);
+      return reader->read(room);
+    }
+  }
+  const size_t slot = task.place * spec_.fields() + field;
+  if (bytes.size() <= step.value_bytes[slot] && step.value_bytes[slot] != UINT64_MAX) {
+    into = batch.value_area().subspan(step.value_at[slot], bytes.size());
+  } else {
+    PACKTRAIN_ASSIGN(room, batch.room(bytes.size()));
+    into = room;
+  }
+  if (into.data() != bytes.data() && !bytes.empty()) std::memcpy(into.data(), bytes.data(), bytes.size());
+  batch.set_value(field, task.place, into);
   return {};
 }
 
@@ -74,8 +97,11 @@ bool Filler::replace(Task& task) {
     const uint64_t ordered = order_.replacement(step.epoch, task.position, attempt);
     const uint64_t sample = part.sample_at(ordered);
     const uint64_t key = position_key(order_.spec().seed, step.epoch, task.position, attempt);
-    if (!fill_from(task, sample, key, true).ok()) continue;
     PooledBatch& batch = step.filling();
+    if (!fill_from(task, sample, key, true).ok()) {
+      batch.forget(task.place);
+      continue;
+    }
     batch.labels()[task.place] = part.dataset->label(sample);
     batch.indices()[task.place] = part.index_of(sample);
     batch.replaced()[task.place] = 1;
@@ -87,7 +113,9 @@ bool Filler::replace(Task& task) {
 Filler::Outcome Filler::fill(Task& task) {
   const uint64_t key = position_key(order_.spec().seed, task.step->epoch, task.position);
   Outcome outcome{fill_from(task, task.sample, key, false)};
-  if (!outcome.status.ok() && spec_.on_error == OnError::replace) outcome.replaced = replace(task);
+  if (outcome.status.ok()) return outcome;
+  task.step->filling().forget(task.place);
+  if (spec_.on_error == OnError::replace) outcome.replaced = replace(task);
   return outcome;
 }
 

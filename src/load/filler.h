@@ -30,7 +30,11 @@ class Filler {
 
   const LoadSpec& spec_;
   const Order& order_;
+  // Decodes a field of a sample into its batch, or takes its bytes as they are.
+  Status fill_value(Task& task, size_t field, Bytes bytes);
+
   std::unique_ptr<ImageReader> image_;
+  std::vector<std::unique_ptr<ValueReader>> values_;  // of each field; null: its bytes are not looked at
   std::vector<std::byte> scratch_;
 };
 

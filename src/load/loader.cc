@@ -169,11 +169,11 @@ Status DatasetLoader::settle_bad(Step& step) {
     if (bad.replaced) continue;
     dropped_[bad.place] = true;
     any = true;
-  }
-  if (any && spec_.on_error == OnError::replace) {
-    return Status(first.status.code(),
-                  first.status.message() + "; the samples drawn in its place are bad too")
-        .at(name_of(first.part, first.sample));
+    if (spec_.on_error != OnError::replace) continue;
+    const std::string name = name_of(bad.part, bad.sample);
+    if (bad.with_its_batch) return bad.status.at(name);
+    return Status(bad.status.code(), bad.status.message() + "; the samples drawn in its place are bad too")
+        .at(name);
   }
   if (any) step.filling().drop(dropped_);
   return {};
@@ -250,7 +250,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   const Grant grant = granted();
   EngineLimits limits;
   limits.threads = spec.threads != 0 ? spec.threads : grant.cores;
-  const bool raw = !spec.image;
+  const bool raw = !spec.image && spec.delivers_bytes();
   limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
   if (raw) limits.threads = std::max<uint32_t>(1, limits.threads / 2);
   const uint64_t batch = spec.order.global_batch / spec.order.world;
@@ -281,6 +281,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
                                      (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
                                      "; choose a smaller batch or prefetch, or raise the limit");
   }
+  spec.memory = memory;
   return std::unique_ptr<Loader>(
       std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits, memory));
 }

@@ -82,6 +82,12 @@ double sum_of_fractions(const LoadSpec& spec) {
   return sum;
 }
 
+// What decoding makes of a byte, about: FLAC halves audio, and padding keeps values twice.
+double growth(const ValueSpec& value) {
+  const double decoded = value.kind != ValueKind::audio ? 1 : value.type == NumberType::int16 ? 2 : 4;
+  return value.pad ? 2 * decoded : decoded;
+}
+
 }  // namespace
 
 Status check_spec(const LoadSpec& spec) {
@@ -89,6 +95,7 @@ Status check_spec(const LoadSpec& spec) {
   if (spec.parts.size() > 1 && !spec.mixed)
     return Status(Code::invalid, "several datasets can only be loaded as a mixture");
   if (spec.image) PACKTRAIN_TRY(spec.image->check());
+  for (const ValueSpec& value : spec.values) PACKTRAIN_TRY(value.check());
   for (const LoadPart& part : spec.parts) PACKTRAIN_TRY(check_part(spec, part));
   if (spec.rank >= spec.order.world)
     return Status(Code::invalid, "rank " + std::to_string(spec.rank) + " is not below the world size, " +
@@ -148,12 +155,14 @@ uint64_t bytes_a_sample(const LoadSpec& spec) {
   for (const LoadPart& part : spec.parts) {
     if (part.samples == 0) continue;
     const uint64_t looks = std::min(kLooks, part.samples);
-    uint64_t sum = 0;
+    double sum = 0;
     for (uint64_t i = 0; i < looks; ++i) {
-      for (const uint32_t field : part.fields)
-        sum += part.dataset->locate(part.first + part.samples / looks * i, field).length;
+      const uint64_t sample = part.first + part.samples / looks * i;
+      for (size_t field = 0; field < part.fields.size(); ++field)
+        sum += growth(spec.value(field)) *
+               static_cast<double>(part.dataset->locate(sample, part.fields[field]).length);
     }
-    bytes += part.fraction / sum_of_all * static_cast<double>(sum) / static_cast<double>(looks);
+    bytes += part.fraction / sum_of_all * sum / static_cast<double>(looks);
   }
   return static_cast<uint64_t>(bytes);
 }

@@ -176,8 +176,10 @@ bool Planner::plan(Step& step) {
     for (size_t field = 0; field < fields; ++field) {
       const FieldLocation location = part.dataset->locate(task.sample, part.fields[field]);
       step.value_at[i * fields + field] = step.area_bytes;
-      step.value_bytes[i * fields + field] = location.present ? location.length : UINT64_MAX;
-      if (location.present) step.area_bytes += (location.length + 7) / 8 * 8;
+      // What is decoded gets its room when it is known how much that takes.
+      const bool in_area = location.present && spec_.value(field).in_place();
+      step.value_bytes[i * fields + field] = in_area ? location.length : UINT64_MAX;
+      if (in_area) step.area_bytes += (location.length + 7) / 8 * 8;
     }
   }
   // Neighbours on disk are asked for one after the other.

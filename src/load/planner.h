@@ -38,7 +38,9 @@ class Planner {
   // Fills the next step; false if an epoch has no steps at all.
   bool plan(Step& step);
   // Whether reads go straight into batches: then a step's extents can be read only once it is open.
-  bool direct() const { return !spec_.image && spec_.fields() == 1 && !merges(); }
+  bool direct() const {
+    return !spec_.image && spec_.fields() == 1 && spec_.value(0).in_place() && !merges();
+  }
   uint64_t epoch() const { return epoch_; }
 
  private:

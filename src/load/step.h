@@ -55,6 +55,7 @@ struct BadPlace {
   uint64_t sample = 0;
   Status status;
   bool replaced = false;
+  bool with_its_batch = false;  // it is bad only beside the others, which was seen too late to replace it
 };
 
 // One step of one epoch on its way. The loader's mutex guards `ready`, `remaining` and `bad`.

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "base/words.h"
-#include "pack/captions.h"
-#include "pack/list_rows.h"
 #include "decode/pickle.h"
 #include "decode/python_text.h"
+#include "pack/captions.h"
+#include "pack/list_rows.h"
 #include "pack/table_text.h"
 #include "packtrain/storage.h"
 

@@ -1,0 +1,263 @@
+#include "load/value_columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "decode/pixel_writer.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint64_t kLooseBytes = 1 << 20;  // of one buffer for values that are in no column
+constexpr uint64_t kAlignment = 64;
+
+bool same_but_length(const ArrayShape& a, const ArrayShape& b, size_t long_axis) {
+  ArrayShape like_b = a;
+  if (long_axis < a.axes) like_b.sizes[long_axis] = b.sizes[long_axis];
+  return like_b == b;
+}
+
+template <class T>
+void fill_with(MutableBytes bytes, double number) {
+  T value{};
+  if constexpr (std::is_integral_v<T>) {
+    // A number beyond the type is its nearest: converting it would be undefined.
+    const double low = static_cast<double>(std::numeric_limits<T>::min());
+    const double high = std::nextafter(static_cast<double>(std::numeric_limits<T>::max()), 0.0);
+    if (std::isnan(number)) number = 0;
+    value = number > high ? std::numeric_limits<T>::max() : static_cast<T>(std::max(number, low));
+  } else {
+    value = static_cast<T>(number);
+  }
+  for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T))
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+void fill_with_bits(MutableBytes bytes, uint16_t bits) {
+  for (size_t at = 0; at + sizeof bits <= bytes.size(); at += sizeof bits)
+    std::memcpy(bytes.data() + at, &bits, sizeof bits);
+}
+
+void fill_with_number(MutableBytes bytes, NumberType type, double number) {
+  if (number == 0) {
+    if (!bytes.empty()) std::memset(bytes.data(), 0, bytes.size());
+    return;
+  }
+  switch (type) {
+    case NumberType::boolean:
+      return fill_with<uint8_t>(bytes, 1);
+    case NumberType::int8:
+      return fill_with<int8_t>(bytes, number);
+    case NumberType::int16:
+      return fill_with<int16_t>(bytes, number);
+    case NumberType::int32:
+      return fill_with<int32_t>(bytes, number);
+    case NumberType::int64:
+      return fill_with<int64_t>(bytes, number);
+    case NumberType::uint8:
+      return fill_with<uint8_t>(bytes, number);
+    case NumberType::uint16:
+      return fill_with<uint16_t>(bytes, number);
+    case NumberType::uint32:
+      return fill_with<uint32_t>(bytes, number);
+    case NumberType::uint64:
+      return fill_with<uint64_t>(bytes, number);
+    case NumberType::float16:
+      return fill_with_bits(bytes, to_float16(static_cast<float>(number)));
+    case NumberType::float32:
+      return fill_with<float>(bytes, number);
+    case NumberType::float64:
+      return fill_with<double>(bytes, number);
+    case NumberType::complex64:
+    case NumberType::complex128:
+      break;  // refused by ValueColumns::pad
+  }
+}
+
+}  // namespace
+
+void ValueColumns::prepare(size_t size, size_t fields) {
+  columns_.resize(fields);
+  for (Column& column : columns_) {
+    if (column.begun) column.varied = column.varies;
+    column.begun = column.varies = false;
+    column.area = {};
+  }
+  arrays_.assign(size * fields, Slot());
+  Lock lock(mutex_);
+  loose_buffer_ = loose_used_ = 0;
+}
+
+Result<MutableBytes> ValueColumns::take(Buffer& buffer, uint64_t bytes, MemoryAccount& account) {
+  const uint64_t before = buffer.capacity();
+  const uint64_t more = bytes > before ? bytes - before : 0;
+  PACKTRAIN_TRY(account.claim(more));
+  const MutableBytes taken = buffer.take(std::max<uint64_t>(bytes, 1)).first(bytes);  // never null
+  account.grown(before + more, buffer.capacity());
+  return taken;
+}
+
+Result<MutableBytes> ValueColumns::take_loose(uint64_t bytes, MemoryAccount& account) {
+  for (;; ++loose_buffer_, loose_used_ = 0) {
+    if (loose_buffer_ == loose_.size()) {
+      Buffer buffer;
+      PACKTRAIN_TRY(take(buffer, std::max(bytes, kLooseBytes), account).status());
+      loose_.push_back(std::move(buffer));
+    }
+    Buffer& buffer = loose_[loose_buffer_];
+    if (bytes > buffer.capacity() - loose_used_) continue;
+    const MutableBytes taken = buffer.take(buffer.capacity()).subspan(loose_used_, bytes);
+    loose_used_ =
+        std::min(buffer.capacity(), (loose_used_ + bytes + kAlignment - 1) / kAlignment * kAlignment);
+    return taken;
+  }
+}
+
+Result<MutableBytes> ValueColumns::room(size_t bytes, MemoryAccount& account) {
+  Lock lock(mutex_);
+  return take_loose(bytes, account);
+}
+
+Result<MutableBytes> ValueColumns::room(size_t field, size_t place, size_t places, const ValueFacts& facts,
+                                        MemoryAccount& account) {
+  const ArrayShape& shape = facts.shape;
+  const uint64_t bytes = shape.bytes();
+  Lock lock(mutex_);
+  Column& column = columns_[field];
+  if (!column.begun) {
+    column.begun = true;
+    column.row = shape;
+    uint64_t all = 0;
+    if (!column.varied && !__builtin_mul_overflow(bytes, places, &all)) {
+      // Without room for all of this shape there may still be some for values of their own.
+      auto area = take(column.memory, all, account);
+      if (area.ok()) column.area = *area;
+    }
+  }
+  MutableBytes into;
+  if (shape == column.row && column.area.size() == bytes * places && bytes != 0) {
+    into = column.area.subspan(place * bytes, bytes);
+  } else {
+    column.varies |= !(shape == column.row);
+    auto loose = take_loose(bytes, account);
+    if (!loose.ok()) return loose.status();
+    into = *loose;
+  }
+  const uint64_t length = facts.long_axis < shape.axes ? shape.sizes[facts.long_axis] : 1;
+  slot(field, place) = {true, facts.long_axis, {shape, length, facts.sample_rate}};
+  return into;
+}
+
+void ValueColumns::forget(size_t place) {
+  for (size_t field = 0; field < columns_.size(); ++field) slot(field, place) = {};
+}
+
+Bytes ValueColumns::move(size_t field, size_t from, size_t to, Bytes value) {
+  if (arrays_.empty()) return value;
+  Column& column = columns_[field];
+  slot(field, to) = slot(field, from);
+  // Rows stay one behind the other.
+  const bool in_column = !column.area.empty() && value.data() >= column.area.data() &&
+                         value.data() < column.area.data() + column.area.size();
+  if (!in_column) return value;
+  const MutableBytes row = column.area.subspan(to * value.size(), value.size());
+  std::memcpy(row.data(), value.data(), value.size());
+  return row;
+}
+
+const ValueColumns::Slot* ValueColumns::common_form(size_t field, size_t places) const {
+  struct Form {
+    const Slot* first;
+    size_t count;
+  };
+  std::vector<Form> forms;
+  for (size_t place = 0; place < places; ++place) {
+    const Slot& here = arrays_[place * columns_.size() + field];
+    if (!here.used) continue;
+    const auto known = std::find_if(forms.begin(), forms.end(), [&](const Form& form) {
+      return same_but_length(form.first->array.shape, here.array.shape, form.first->long_axis);
+    });
+    if (known != forms.end())
+      ++known->count;
+    else
+      forms.push_back({&here, 1});
+  }
+  const auto most = std::max_element(forms.begin(), forms.end(),
+                                     [](const Form& a, const Form& b) { return a.count < b.count; });
+  return most == forms.end() ? nullptr : most->first;
+}
+
+void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> values, MemoryAccount& account,
+                       std::vector<MisfitValue>& misfits) {
+  const size_t fields = columns_.size(), places = values.size() / std::max<size_t>(fields, 1);
+  const Slot* const form = common_form(field, places);
+  if (!form) return;
+  const ArrayShape common = form->array.shape;
+  const uint8_t axis = form->long_axis;
+  const auto refuse = [&](size_t place, Status status) {
+    misfits.push_back({field, place, std::move(status)});
+  };
+  const bool complex = common.type == NumberType::complex64 || common.type == NumberType::complex128;
+  if (axis >= common.axes || (complex && spec.pad_with != 0)) {
+    for (size_t place = 0; place < places; ++place)
+      refuse(place,
+             Status(Code::unsupported, common.text() + " cannot be padded" +
+                                           (complex ? " with other than zero" : ": it has no length")));
+    return;
+  }
+  ArrayShape row = common;
+  bool equal = true;
+  for (size_t place = 0; place < places; ++place) {
+    Slot& here = slot(field, place);
+    if (here.used && !same_but_length(common, here.array.shape, axis)) {
+      refuse(place, Status(Code::corrupt, "it is " + here.array.shape.text() +
+                                              " where most others of its batch are " + common.text() +
+                                              "; padding makes up for length only"));
+      here = {};
+    }
+    equal &= here.used && here.array.length == common.sizes[axis];
+    if (here.used) row.sizes[axis] = std::max(row.sizes[axis], here.array.length);
+  }
+  Column& column = columns_[field];
+  if (equal && !column.area.empty() && column.row == row && !column.varies) return;  // one array as they are
+  uint64_t outer = 1, inner = number_bytes(row.type);
+  for (size_t i = 0; i < axis; ++i) outer *= row.sizes[i];
+  for (size_t i = axis + size_t{1}; i < row.axes; ++i) inner *= row.sizes[i];
+  uint64_t all = 0;
+  Result<MutableBytes> area = Status(Code::no_room, "a padded batch of it is impossibly large");
+  if (!__builtin_mul_overflow(row.bytes(), places, &all)) area = take(column.padded_memory, all, account);
+  if (!area.ok()) {
+    for (size_t place = 0; place < places; ++place) refuse(place, area.status());
+    return;
+  }
+  const uint64_t line = row.sizes[axis] * inner;
+  for (size_t place = 0; place < places; ++place) {
+    Slot& here = slot(field, place);
+    Bytes& value = values[place * fields + field];
+    const MutableBytes to = area->subspan(place * row.bytes(), row.bytes());
+    const uint64_t length = here.used ? here.array.length : 0, own = length * inner;
+    for (uint64_t i = 0; i < outer; ++i) {
+      if (own != 0) std::memcpy(to.data() + i * line, value.data() + i * own, own);
+      fill_with_number(to.subspan(i * line + own, line - own), row.type, spec.pad_with);
+    }
+    here.used = true;
+    here.long_axis = axis;
+    here.array.shape = row;
+    here.array.length = length;
+    value = to;
+  }
+  column.area = *area;
+  column.row = row;
+}
+
+size_t ValueColumns::memory() const {
+  size_t sum = arrays_.capacity() * sizeof(Slot);
+  for (const Column& column : columns_) sum += column.memory.capacity() + column.padded_memory.capacity();
+  Lock lock(mutex_);
+  for (const Buffer& buffer : loose_) sum += buffer.capacity();
+  return sum;
+}
+
+}  // namespace packtrain
