@@ -35,6 +35,7 @@ void bind_place(nb::module_& module);
 void bind_progress(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_transform(nb::module_& module);
+void bind_values(nb::module_& module);
 
 // Names are bytes to a filesystem and text to Python: bytes that are no UTF-8 travel as surrogates, the way
 // os.fsdecode and os.fsencode do it.

@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "bind.h"
+#include "held_batch.h"
 #include "pixels.h"
 #include "samples.h"
 
@@ -14,23 +15,6 @@ namespace packtrain::bind {
 namespace {
 
 using Indices = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// A batch and what its bytes mean. Arrays on it keep it alive.
-struct HeldBatch {
-  BatchPtr batch;
-  std::optional<ImageSpec> image;
-};
-
-// One field of the samples of a batch, as bytes that are made when asked for.
-struct HeldField {
-  nb::object owner;  // the batch, as Python knows it
-  const HeldBatch* held;
-  size_t field;
-  std::optional<std::vector<size_t>> places;  // of the batch; none: all, in order
-
-  size_t size() const { return places ? places->size() : held->batch->size(); }
-  size_t place_at(size_t number) const { return places ? (*places)[number] : number; }
-};
 
 OnError on_error_of(const std::string& name) {
   if (name == "raise") return OnError::raise;
@@ -65,44 +49,6 @@ nb::object numbers(nb::handle self, std::span<T> values) {
                   nb::rv_policy::reference);
 }
 
-nb::object value_of(const HeldField& self, int64_t place) {
-  const Batch& batch = *self.held->batch;
-  const auto count = static_cast<int64_t>(self.size());
-  if (place < 0) place += count;
-  if (place < 0 || place >= count) throw nb::index_error("there are fewer samples in the batch");
-  const size_t at = self.place_at(static_cast<size_t>(place));
-  if (!batch.has(self.field, at)) return nb::none();
-  const Bytes bytes = batch.value(self.field, at);
-  return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(
-                      reinterpret_cast<const uint8_t*>(bytes.data()), {bytes.size()}, self.owner),
-                  nb::rv_policy::reference);
-}
-
-nb::object bytes_of(const HeldField& self) {
-  const Batch& batch = *self.held->batch;
-  nb::list all;
-  for (size_t i = 0; i < self.size(); ++i) {
-    const size_t at = self.place_at(i);
-    if (!batch.has(self.field, at)) {
-      all.append(nb::none());
-      continue;
-    }
-    const Bytes bytes = batch.value(self.field, at);
-    all.append(nb::bytes(bytes.data(), bytes.size()));
-  }
-  return all;
-}
-
-HeldField some_of(const HeldField& self, const std::vector<size_t>& places) {
-  HeldField some = self;
-  some.places.emplace();
-  for (const size_t place : places) {
-    if (place >= self.size()) throw nb::index_error("there are fewer samples in the batch");
-    some.places->push_back(self.place_at(place));
-  }
-  return some;
-}
-
 LoadPart make_part(const Samples& samples, const std::optional<std::string>& image_field,
                    const std::vector<std::string>& fields, std::optional<Indices> indices, double fraction) {
   LoadPart part;
@@ -126,7 +72,8 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
                                     const std::string& last, const std::string& on_error,
                                     std::optional<uint64_t> max_errors, uint32_t threads, uint32_t prefetch,
                                     uint64_t memory, uint32_t processes_here, bool check_bytes,
-                                    const std::vector<double>& weights, uint32_t chains) {
+                                    const std::vector<double>& weights, uint32_t chains,
+                                    std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -147,6 +94,7 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
   spec.on_error = on_error_of(on_error);
   if (max_errors) spec.max_errors = *max_errors;
   spec.check = check_bytes;
+  spec.values = std::move(values);
   nb::gil_scoped_release free;
   auto loader = Loader::make(std::move(spec));
   nb::gil_scoped_acquire held;
@@ -203,14 +151,6 @@ void bind_report(nb::module_& module) {
 
 void bind_load(nb::module_& module) {
   bind_report(module);
-  nb::class_<HeldField>(
-      module, "BatchField",
-      "One field of every sample of a batch: a sequence of arrays of bytes, without a copy.")
-      .def("__len__", &HeldField::size)
-      .def("__getitem__", &value_of, nb::arg("place"), nb::sig("def __getitem__(self, place: int) -> object"))
-      .def("tolist", &bytes_of, nb::sig("def tolist(self) -> list[bytes | None]"),
-           "The same as a list of bytes, copied; None where a sample has no such field.")
-      .def("take", &some_of, nb::arg("places"), "The same of some of the samples only.");
   nb::class_<HeldBatch>(module, "Batch", "One batch. Its arrays are views that keep its memory alive.")
       .def("__len__", [](const HeldBatch& self) { return self.batch->size(); })
       .def_prop_ro("epoch", [](const HeldBatch& self) { return self.batch->epoch(); })
@@ -245,7 +185,8 @@ void bind_load(nb::module_& module) {
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
            nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
-           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0)
+           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0,
+           nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
           [](Loader& self, uint64_t epoch, uint64_t consumed) {

@@ -20,5 +20,6 @@ NB_MODULE(_core, module) {
   bind_pack(module);
   bind_image_spec(module);
   bind_transform(module);
+  bind_values(module);
   bind_load(module);
 }

@@ -41,6 +41,7 @@ from .images import IMAGENET_MEAN, IMAGENET_STD, CenterCrop, ImageTransform, Ran
 from .loader import Loader
 from .mix import Mix
 from .report import LoadReport
+from .values import Array, Audio
 
 __version__: str = version()
 
@@ -48,6 +49,8 @@ __all__ = [
     "IMAGENET_MEAN",
     "IMAGENET_STD",
     "NO_LABEL",
+    "Array",
+    "Audio",
     "BadLoad",
     "BadSample",
     "BatchField",

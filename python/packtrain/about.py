@@ -70,6 +70,8 @@ class Doctor:
     """Every container format, and what it is."""
     codecs: dict[str, bool]
     """Every codec, and whether it is compiled in."""
+    audio: dict[str, bool]
+    """Every kind of audio, and whether it can be decoded."""
 
 
 def doctor(path: str | os.PathLike[str] = ".") -> Doctor:
@@ -81,4 +83,5 @@ def doctor(path: str | os.PathLike[str] = ".") -> Doctor:
         io_uring_trouble=_core.io_uring_trouble(),
         formats=_core.formats(),
         codecs=_core.codecs(),
+        audio={"wav": True, "flac": _core.has_flac()},
     )

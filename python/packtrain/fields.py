@@ -5,76 +5,136 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Union
 
-from ._core import BatchField, Dataset
+from ._core import BatchField, Dataset, ValueSpec
 from ._numpy import np
 from .errors import CorruptError, InvalidError
 from .samples import Failures, made_of
+from .values import Array, Audio
 
 LABEL_FIELD = "cls"  # its number is batch["label"]
 
-Fields = Union[Sequence[str], Mapping[str, Union[str, Callable[[bytes], Any]]]]
 Decode = Callable[[bytes], Any]
+Kind = Union[str, Array, Audio, Decode]
+Fields = Union[Sequence[str], Mapping[str, Kind]]
 
 
-def _read_npy(content: bytes) -> Any:
-    return np.load(io.BytesIO(content), allow_pickle=False)
+@dataclass(frozen=True)
+class Field:
+    """What becomes of a field: `spec` on the engine's threads, then `decode` on what is bytes, in Python.
 
-
-_DECODERS: dict[str, Decode | None] = {
-    "bytes": None,
-    "str": lambda content: content.decode(),
-    "json": json.loads,
-    "npy": _read_npy,
-}
-
-
-def chosen_fields(data: Dataset, fields: Fields | None, reserved: Sequence[str]) -> dict[str, Decode | None]:
-    """What to deliver, and by which function its bytes become values; None: as they are.
-
-    `fields` None means all but the label's. `reserved` names what the loader itself puts into a batch.
+    `also` names further columns about its values, and how they are had.
     """
+
+    spec: ValueSpec
+    decode: Decode | None = None
+    also: tuple[tuple[str, Callable[[BatchField], Any]], ...] = ()
+
+    def column(self, values: BatchField) -> Any:
+        """As the engine has decoded it."""
+        return values if self.spec.is_bytes else stacked(values.arrays())
+
+
+def _read_torch(content: bytes) -> Any:
+    import torch
+
+    try:
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # of many kinds
+        raise ValueError(f"torch.load(weights_only=True) says: {error}") from error
+
+
+def _read_pickle(content: bytes) -> Any:
+    from .unpickle import unpickled  # imports NumPy
+
+    return unpickled(content)
+
+
+_BYTES = ValueSpec("bytes")
+_KINDS: dict[str, Callable[[], Kind | Field]] = {
+    "bytes": lambda: Field(_BYTES),
+    "str": lambda: Field(ValueSpec("text"), bytes.decode),
+    "json": lambda: Field(_BYTES, json.loads),
+    "npy": lambda: Field(ValueSpec("npy")),
+    "pickle": lambda: Field(ValueSpec("pickle"), _read_pickle),
+    "audio": Audio,
+    "torch": lambda: Field(_BYTES, _read_torch),
+}
+_RAW = "raw:"  # and a type, as NumPy calls it
+
+
+def chosen_fields(data: Dataset, fields: Fields | None, reserved: Sequence[str]) -> dict[str, Field]:
+    """What to deliver, and how. `fields` None means all but the label's. `reserved` names what the loader
+    itself puts into a batch."""
     if isinstance(fields, str):
         raise InvalidError(f'fields= is a list of names, or {{name: kind}}: fields=["{fields}"]')
     if fields is None:
         fields = [name for name in data.fields if name != LABEL_FIELD]
     kinds = fields if isinstance(fields, Mapping) else dict.fromkeys(fields, "bytes")
-    for name in kinds:
-        if name in reserved:
-            others = ", ".join(other for other in data.fields if other not in reserved)
+    chosen = {name: _field(name, kind) for name, kind in kinds.items()}
+    taken = [*reserved, *(also for field in chosen.values() for also, _ in field.also)]
+    for name in chosen:
+        if name in taken:
+            others = ", ".join(other for other in data.fields if other not in taken)
             raise InvalidError(
                 f"the field '{name}' cannot be delivered under its name, which a batch has another use for; "
                 f"choose others with fields= (there are: {others or 'none'})",
                 data.path,
             )
-    return {name: _decoder(name, kind) for name, kind in kinds.items()}
+    return chosen
 
 
-def _decoder(name: str, kind: str | Decode) -> Decode | None:
+def _field(name: str, kind: Kind) -> Field:
+    if isinstance(kind, str):
+        if kind.startswith(_RAW):
+            kind = Array(kind.removeprefix(_RAW))
+        elif kind in _KINDS:
+            known = _KINDS[kind]()
+            if isinstance(known, Field):
+                return known
+            kind = known
+        else:
+            words = ", ".join([*_KINDS, _RAW + "uint16"])
+            raise InvalidError(
+                f"the field '{name}' cannot be read as '{kind}'; choose {words}, packtrain.Array, "
+                "packtrain.Audio or a function"
+            )
+    if isinstance(kind, (Array, Audio)):
+        also: list[tuple[str, Callable[[BatchField], Any]]] = []
+        if kind.pad is not None:
+            also.append((f"{name}_length", BatchField.lengths))
+        if isinstance(kind, Audio):
+            also.append((f"{name}_rate", BatchField.rates))
+        return Field(kind.spec, None, tuple(also))
     if callable(kind):
-        return kind
-    if kind not in _DECODERS:
-        raise InvalidError(
-            f"the field '{name}' cannot be read as '{kind}'; choose {', '.join(_DECODERS)} or a function"
-        )
-    return _DECODERS[kind]
+        return Field(_BYTES, kind)
+    raise InvalidError(f"the field '{name}' cannot be read as {kind!r}; see packtrain.Loader's fields=")
 
 
-def decoded(name: str, field: BatchField, decode: Decode, goes_on: bool) -> tuple[list[Any], Failures]:
-    """One value a sample, None where a sample has no such field; and where decoding failed, as made_of."""
+def decoded(name: str, field: BatchField, decode: Decode, goes_on: bool) -> tuple[Any, Failures]:
+    """What `decode` makes of the bytes of each value, and where it failed, as made_of. What the engine has
+    made arrays of stays as it is, and None where a sample has no such field."""
+    contents: Any = field.arrays()
+    if isinstance(contents, np.ndarray):
+        return contents, {}
 
-    def value(content: bytes | None) -> Any:
+    def value(content: Any) -> Any:
+        if not isinstance(content, bytes):
+            return content[()] if isinstance(content, np.ndarray) and content.ndim == 0 else content
         try:
-            return None if content is None else decode(content)
+            return decode(content)
         except (ValueError, EOFError) as error:
             raise CorruptError(f"the field '{name}' cannot be decoded: {error}") from error
 
-    return made_of(value, field.tolist(), goes_on)
+    return made_of(value, contents, goes_on)
 
 
-def stacked(values: list[Any]) -> Any:
+def stacked(values: Any) -> Any:
     """Arrays of one shape and type, or numbers, as one array; anything else stays a list."""
+    if isinstance(values, np.ndarray):
+        return values
     first = values[0] if values else None
     if isinstance(first, np.ndarray):
         if all(

@@ -83,7 +83,7 @@ class Loader:
         if mix is not None:
             check_fields(self.datasets, wanted)
         self._fields = chosen_fields(self.datasets[0], wanted, own_names)
-        self._decodes = {name: decode for name, decode in self._fields.items() if decode is not None}
+        self._decodes = {name: f.decode for name, f in self._fields.items() if f.decode is not None}
 
         if mix is not None and weights is not None:
             raise InvalidError("weights= are of the classes of one dataset; a mix has fractions of datasets")
@@ -124,6 +124,7 @@ class Loader:
             "processes_here": processes_here(),
             "weights": class_weights,
             "chains": 0,
+            "values": [field.spec for field in self._fields.values()],
         }
         self._use(_core.Loader(self._parts, **self._arguments))
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
@@ -200,8 +201,11 @@ class Loader:
             columns[name] = getattr(batch, name)
         for name in self._flags:
             columns[name] = getattr(batch, name).view(np.bool_)
-        for place, name in enumerate(self._fields):
-            columns[name] = batch.field(place)
+        for place, (name, field) in enumerate(self._fields.items()):
+            values = batch.field(place)
+            columns[name] = values if field.decode is not None else field.column(values)
+            for about, facts in field.also:
+                columns[about] = facts(values)
         if not self._decodes and self._transform is None:
             return self._arrays(columns)
         began = time.perf_counter()

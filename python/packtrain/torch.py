@@ -89,9 +89,14 @@ class EpochSetter:
 
 def _tensor(column: Any) -> Any:
     """On the same memory; what is no array, or of a type that torch has not, as it is."""
+    if isinstance(column, list):
+        return [_tensor(value) for value in column]
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufc":
         return column
-    return torch.from_numpy(column)
+    try:
+        return torch.from_numpy(column)
+    except TypeError:  # torch has learned unsigned types late
+        return column
 
 
 def _pinned(tensor: torch.Tensor) -> torch.Tensor:
