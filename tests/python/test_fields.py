@@ -207,8 +207,10 @@ class Runs:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles_that_would_run_code_are_refused(tmp_path: Path, protocol: int) -> None:
-    os.chdir(tmp_path)
+def test_pickles_that_would_run_code_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
     hostile: list[Any] = [Runs(), [Runs()], {"x": np.arange(3), "y": Runs()}, np.array([Runs(), 1], object)]
     for number, value in enumerate(hostile):
         data = packed_values(tmp_path / str(number), "pkl", [pickle.dumps(value, protocol)])
