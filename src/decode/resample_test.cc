@@ -37,7 +37,7 @@ TEST(ResizeAxisTest, WeightsOfEveryOutputMakeOneAndStayInside) {
   }
 }
 
-// One fused operation among them, which the processor of another machine may have, gives other weights.
+// Fixed, so that a machine, a compiler or an order of operations that rounds otherwise is seen.
 TEST(ResizeAxisTest, WeightsAreTheSameOnEveryMachine) {
   std::mt19937 random(7);
   ResizeAxis axis;

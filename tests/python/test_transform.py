@@ -85,13 +85,55 @@ def test_centre_crops_and_resizes_are_torchvisions() -> None:
         assert differences(whole, expected).max() <= 1
 
 
-def png(depth: int, colour: int, rows: list[bytes], width: int, extra: bytes = b"") -> bytes:
+# Where each pass of an interlaced PNG begins, across and down, and its steps.
+ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+
+
+def png(
+    samples: np.ndarray,
+    depth: int,
+    colour: int,
+    extra: tuple[bytes, bytes] | None = None,
+    interlaced: bool = False,
+) -> bytes:
+    """A PNG of samples[height, width, channels], for what Pillow does not write."""
+
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
-    header = struct.pack(">IIBBBBB", width, len(rows), depth, colour, 0, 0, 0)
-    data = zlib.compress(b"".join(b"\0" + row for row in rows))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    def packed(row: np.ndarray) -> bytes:
+        if depth == 16:
+            return row.astype(">u2").tobytes()
+        bits = np.unpackbits(row.astype(np.uint8).reshape(-1, 1), axis=1)
+        return np.packbits(bits[:, 8 - depth :]).tobytes()
+
+    parts = [samples[y::down, x::across] for x, y, across, down in (ADAM7 if interlaced else ((0, 0, 1, 1),))]
+    data = zlib.compress(b"".join(b"\0" + packed(row) for part in parts if part.size for row in part))
+    height, width = samples.shape[:2]
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, int(interlaced))
+    chunks = [(b"IHDR", header), *([extra] if extra else []), (b"IDAT", data), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)
+
+
+def interlaced_kinds(width: int, height: int) -> dict[str, bytes]:
+    pixels = np.asarray(drawing(width, height)).astype(int)
+    alpha = pixels[..., 1:2]
+    colours = (b"PLTE", bytes(np.arange(48, dtype=np.uint8) * 5))
+    kinds = {
+        "8 bit": (pixels, 8, RGB),
+        "16 bit": (pixels * 255 + 7, 16, RGB),
+        "alpha": (np.dstack([pixels, alpha]), 8, RGBA),
+        "16 bit alpha": (np.dstack([pixels, alpha]) * 255 + 7, 16, RGBA),
+        "grey": (alpha, 8, GREY),
+        "two bit": (alpha % 4, 2, GREY),
+        "one bit": (alpha // 16 % 2, 1, GREY),
+        "grey alpha": (np.dstack([alpha, 255 - alpha]), 8, GREY_ALPHA),
+    }
+    made = {name: png(*kind, interlaced=True) for name, kind in kinds.items()}
+    made["palette"] = png(alpha % 16, 8, PALETTE, colours, interlaced=True)
+    made["palette of four bits"] = png(alpha % 16, 4, PALETTE, colours, interlaced=True)
+    return {f"png interlaced {name}": data for name, data in made.items()}
 
 
 def every_kind() -> dict[str, bytes]:
@@ -99,7 +141,6 @@ def every_kind() -> dict[str, bytes]:
     pixels = np.asarray(image)
     with_alpha = Image.fromarray(np.dstack([pixels, pixels[..., 0]]))
     palette = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=16)
-    deep = pixels.astype(np.uint16) * 255 + 7
     return {
         "png": encoded(image, "PNG"),
         "png grey": encoded(image.convert("L"), "PNG"),
@@ -108,7 +149,7 @@ def every_kind() -> dict[str, bytes]:
         "png grey alpha": encoded(image.convert("LA"), "PNG"),
         "png palette": encoded(palette, "PNG", bits=4),
         "png palette transparent": encoded(palette, "PNG", transparency=3),
-        "png 16 bit": png(16, 2, [row.astype(">u2").tobytes() for row in deep], 83),
+        "png 16 bit": png(pixels.astype(int) * 255 + 7, 16, RGB),
         "webp": encoded(image, "WEBP"),
         "webp lossless": encoded(image, "WEBP", lossless=True),
         "webp alpha": encoded(with_alpha, "WEBP"),
@@ -117,6 +158,7 @@ def every_kind() -> dict[str, bytes]:
         "jpeg progressive": encoded(image, "JPEG", progressive=True),
         "jpeg grey": encoded(image.convert("L"), "JPEG"),
         "jpeg inks": encoded(image.convert("CMYK"), "JPEG"),
+        **interlaced_kinds(83, 61),
     }
 
 
@@ -133,14 +175,40 @@ def test_every_kind_of_image_is_read_as_pillow_reads_it(name: str) -> None:
         assert differences(ours, by_pillow(image, spec, key)).max() <= 1
 
 
-def test_deep_grey_keeps_its_upper_bits() -> None:
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 1), (1, 3), (4, 4), (5, 9)])
+def test_small_interlaced_images_have_no_more_passes_than_pixels(width: int, height: int) -> None:
+    spec = image_spec(width, height, crop="resize", flip=0.0)
+    for name, data in interlaced_kinds(width, height).items():
+        try:
+            ours = transform_image(data, spec)
+        except pt.UnsupportedError as error:
+            pytest.skip(str(error))
+        assert (ours == np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))).all(), name
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_deep_grey_keeps_its_upper_bits(interlaced: bool) -> None:
     """Pillow would make everything above 255 white; see docs/decisions.md."""
-    rows = [(np.arange(64, dtype=np.uint16) * 1000).astype(">u2").tobytes()] * 8
+    ramp = np.tile(np.arange(64) * 1000, (8, 1))[..., np.newaxis]
+    data = png(ramp, 16, GREY, interlaced=interlaced)
     try:
-        ours = transform_image(png(16, 0, rows, 64), image_spec(64, 8, crop="resize", flip=0.0))
+        ours = transform_image(data, image_spec(64, 8, crop="resize", flip=0.0))
     except pt.UnsupportedError as error:
         pytest.skip(str(error))
-    assert (ours[..., 0] == np.arange(64) * 1000 // 256).all()
+    assert (ours == ramp // 256).all()
+
+
+def test_an_interlaced_image_that_memory_cannot_hold_is_refused() -> None:
+    pixels = np.asarray(drawing(800, 800))
+    spec, little = image_spec(32, 32), 1 << 20
+    try:
+        ours = transform_image(png(pixels, 8, RGB), spec, memory=little)  # whose rows stream
+    except pt.UnsupportedError as error:
+        pytest.skip(str(error))
+    interlaced = png(pixels, 8, RGB, interlaced=True)
+    with pytest.raises(pt.UnsupportedError, match="memory="):
+        transform_image(interlaced, spec, memory=little)
+    assert (transform_image(interlaced, spec) == ours).all()
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
