@@ -1,13 +1,9 @@
 // Part of a JPEG, through the scanline interface of libjpeg-turbo: columns by whole blocks, rows skipped in
-// front and left undone behind. Pixels are those of a full decode, to the bit. The only file that includes
-// jpeglib.h.
-#include <csetjmp>
-#include <cstddef>
-#include <cstdio>
-#include <cstring>
+// front and left undone behind. Pixels are those of a full decode, to the bit.
+#include "decode/jpeg_memory.h"
 
-// jpeglib.h wants FILE and size_t to be known.
-#include <jpeglib.h>
+#include <csetjmp>
+#include <cstring>
 
 #include <jerror.h>
 
@@ -31,7 +27,8 @@ constexpr JDIMENSION kNarrowest = 32;  // of fewer columns the library would not
 // The library writes aligned rows past the cache, where the resize would have to fetch them again from
 // memory.
 constexpr size_t kAlignment = 64, kOffAlignment = 8;
-constexpr int kMostScans = 500;  // a progressive file may hold endless empty ones
+constexpr uint64_t kRowMemory = uint64_t{32} << 20;  // twice what the widest image takes without coefficients
+constexpr int kMostScans = 500;                      // a progressive file may hold endless empty ones
 
 // Oddities that leave every pixel in place: real photo collections hold such files, and Pillow reads them.
 bool is_harmless(int message) {
@@ -108,12 +105,13 @@ void inks_to_rgb(const uint8_t* inks, size_t pixels, uint8_t* rgb) {
 
 class JpegDecoder final : public PixelDecoder {
  public:
-  explicit JpegDecoder(uint64_t memory) : memory_(memory) {
+  explicit JpegDecoder(uint64_t memory) : memory_(memory), working_memory_(memory + kRowMemory) {
     info_.err = jpeg_std_error(&errors_);
     errors_.error_exit = leave;
     errors_.emit_message = take_message;
     errors_.output_message = print_nothing;
     made_ = guarded([](JpegDecoder& self) { jpeg_create_decompress(&self.info_); });
+    if (made_) working_memory_.serve(info_);
     source_.init_source = do_nothing;
     source_.fill_input_buffer = refuse_to_refill;
     source_.skip_input_data = skip_bytes;
@@ -148,6 +146,7 @@ class JpegDecoder final : public PixelDecoder {
   static void read_region(JpegDecoder& self);
 
   const uint64_t memory_;
+  JpegMemory working_memory_;
   bool made_ = false;
   jpeg_decompress_struct info_{};
   Errors errors_;
@@ -202,6 +201,9 @@ Result<Frame> JpegDecoder::open(Bytes encoded) {
   if (info_.num_components != 1 && info_.num_components != 3 && info_.num_components != 4)
     return Status(Code::unsupported,
                   fmt::format("a JPEG of {} components; 1, 3 or 4 are read", info_.num_components));
+  // Versions of the library that read more would want other rows than the working memory gives.
+  if (info_.data_precision != 8)
+    return Status(Code::unsupported, fmt::format("a JPEG of {} bits; 8 are read", info_.data_precision));
   if (!has_end_marker()) return Status(Code::corrupt, "the JPEG is cut short: its end marker is missing");
   if (const uint64_t bytes = coefficient_bytes(); bytes > memory_)
     return Status(
