@@ -141,6 +141,7 @@ class Loader {
   // For whoever drops a sample of the last batch because a function of the user's failed on it: counts and
   // names it with the others. Fails if it is one too many.
   virtual Status note_bad(uint32_t source, uint64_t index, const Status& why) = 0;
+  virtual bool is_ready() const = 0;   // whether next() would return at once
   virtual uint64_t steps() const = 0;  // of the epoch that was started, on this rank
   virtual uint64_t steps_of_whole_epoch() const = 0;
   virtual uint64_t consumed() const = 0;  // samples of the epoch that were delivered, over all ranks

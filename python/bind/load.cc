@@ -101,8 +101,9 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
   return value_or_raise(std::move(loader));
 }
 
-// Waits without the GIL; a signal ends the wait.
-std::unique_ptr<HeldBatch> next_batch(Loader& loader) {
+// Waits without the GIL; a signal ends the wait. A batch that is there is taken at once: to give up the GIL
+// and get it back costs more than that.
+nb::object next_batch(Loader& loader) {
   bool interrupted = false;
   const std::function<bool()> go_on = [&interrupted] {
     nb::gil_scoped_acquire held;
@@ -110,14 +111,16 @@ std::unique_ptr<HeldBatch> next_batch(Loader& loader) {
     return !interrupted;
   };
   std::optional<Result<BatchPtr>> result;
-  {
+  if (loader.is_ready()) {
+    result.emplace(loader.next());
+  } else {
     nb::gil_scoped_release free;
     result.emplace(loader.next(go_on));
   }
   if (interrupted) throw nb::python_error();
   BatchPtr batch = value_or_raise(std::move(*result));
-  if (!batch) return nullptr;
-  return std::make_unique<HeldBatch>(HeldBatch{std::move(batch), loader.spec().image});
+  if (!batch) return nb::none();
+  return nb::cast(HeldBatch{std::move(batch), loader.spec().image});
 }
 
 void bind_report(nb::module_& module) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/crc.h"
+#include "base/fifo.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/queue.h"
@@ -157,6 +158,35 @@ TEST(QueueTest, ClosingDrainsAndEnds) {
   EXPECT_EQ(expected, 100);
   EXPECT_FALSE(queue.push(1));
   producer.join();
+}
+
+TEST(FifoTest, KeepsTheOrderAndItsMemory) {
+  Fifo<std::unique_ptr<int>> fifo;
+  std::mt19937 rng(1);
+  int pushed = 0, popped = 0;
+  for (int round = 0; round < 1000; ++round) {
+    for (uint32_t more = rng() % 7; more > 0; --more) fifo.push(std::make_unique<int>(pushed++));
+    for (uint32_t less = rng() % 7; less > 0 && !fifo.empty(); --less) {
+      EXPECT_EQ(*fifo.front(), popped);
+      EXPECT_EQ(*fifo.pop(), popped++);
+    }
+    ASSERT_EQ(fifo.size(), static_cast<size_t>(pushed - popped));
+    if (!fifo.empty()) {
+      EXPECT_EQ(*fifo[fifo.size() - 1], pushed - 1);
+    }
+  }
+  EXPECT_GT(popped, 1000);
+}
+
+TEST(FifoTest, AHandfulNeedsNoMoreMemoryHoweverManyPassThrough) {
+  Fifo<int> fifo;
+  for (int i = 0; i < 10'000; ++i) {
+    fifo.push(i);
+    if (i >= 8) {
+      EXPECT_EQ(fifo.pop(), i - 8);
+    }
+  }
+  EXPECT_LE(fifo.capacity(), 32u);
 }
 
 TEST(ThreadsTest, EveryWorkerRunsOnce) {

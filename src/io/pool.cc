@@ -1,8 +1,8 @@
 #include <condition_variable>
-#include <deque>
 #include <system_error>
 #include <vector>
 
+#include "base/fifo.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "io/backends.h"
@@ -60,7 +60,7 @@ class ReadPool {
     bool no_thread = false;
     {
       Lock lock(mutex_);
-      queue_.insert(queue_.end(), tickets.begin(), tickets.end());
+      for (const Ticket& ticket : tickets) queue_.push(ticket);
       while (started_ < limit_ && queue_.size() > idle_ + starting_) {
         try {
           threads_.start("pt-read", [this] { work(); });
@@ -87,8 +87,7 @@ class ReadPool {
         while (queue_.empty() && !stopping_) lock.wait(changed_);
         --idle_;
         if (queue_.empty()) return;
-        ticket = queue_.front();
-        queue_.pop_front();
+        ticket = queue_.pop();
       }
       serve(ticket);
     }
@@ -100,8 +99,7 @@ class ReadPool {
       {
         Lock lock(mutex_);
         if (queue_.empty()) return;
-        ticket = queue_.front();
-        queue_.pop_front();
+        ticket = queue_.pop();
       }
       serve(ticket);
     }
@@ -111,7 +109,7 @@ class ReadPool {
   const uint32_t limit_;
   Mutex mutex_;  // guards what follows; not held over a read
   std::condition_variable changed_;
-  std::deque<Ticket> queue_ GUARDED_BY(mutex_);
+  Fifo<Ticket> queue_ GUARDED_BY(mutex_);
   size_t started_ GUARDED_BY(mutex_) = 0;
   size_t starting_ GUARDED_BY(mutex_) = 0;  // threads on their way to their first ticket
   size_t idle_ GUARDED_BY(mutex_) = 0;
@@ -159,8 +157,7 @@ class PoolReads final : public Reads {
     if (ready_.empty() && free_.size() < slots_.size() && !finished.empty()) collect();
     size_t count = 0;
     while (count < finished.size() && !ready_.empty()) {
-      finished[count++] = ready_.front();
-      ready_.pop_front();
+      finished[count++] = ready_.pop();
     }
     in_flight_ -= count;
     return count;
@@ -177,7 +174,7 @@ class PoolReads final : public Reads {
       taken_.swap(completions_->finished);
     }
     for (uint32_t slot : taken_) {
-      ready_.push_back(slots_[slot]);
+      ready_.push(slots_[slot]);
       slots_[slot] = nullptr;
       free_.push_back(slot);
     }
@@ -197,7 +194,7 @@ class PoolReads final : public Reads {
       free_.push_back(slot);
       if (slots_[slot] == nullptr) continue;
       slots_[slot]->status = Status(Code::io, "the process forked while this read was in flight; read again");
-      ready_.push_back(slots_[slot]);
+      ready_.push(slots_[slot]);
       slots_[slot] = nullptr;
     }
   }
@@ -209,7 +206,7 @@ class PoolReads final : public Reads {
   std::vector<uint32_t> free_;  // slots without one
   std::vector<uint32_t> taken_;
   std::vector<Ticket> tickets_;
-  std::deque<Read*> ready_;  // finished, not handed back yet
+  Fifo<Read*> ready_;  // finished, not handed back yet
   size_t in_flight_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "io/cached_read.h"
 #include "io/posix_file.h"
 #include "io/test_storage.h"
 
@@ -294,6 +295,30 @@ TEST(BlockingReadTest, FillsOrSaysWhy) {
   EXPECT_EQ(bytes, text.substr(4321, 1000));
   EXPECT_EQ(storage.read(**file, text.size() - 999, into).code(), Code::corrupt);
   EXPECT_TRUE(storage.read(**file, text.size() + 1, into.first(0)).ok());
+}
+
+TEST(CachedReadTest, GivesWhatIsInMemoryOrNothing) {
+  TemporaryFolder folder;
+  const std::string text = random_text(300'000, 4);
+  put(posix_storage(), folder / "a", text);
+  auto file = posix_storage().open(folder / "a");
+  ASSERT_TRUE(file.ok());
+  std::string bytes(100'000, '\0');
+  const auto into = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
+  ASSERT_TRUE(posix_storage().read(**file, 0, into).ok());
+  // Filesystems that cannot tell always say no.
+  if (read_if_cached(**file, 4321, into)) {
+    EXPECT_EQ(bytes, text.substr(4321, bytes.size()));
+  }
+  EXPECT_FALSE(read_if_cached(**file, text.size() - 1000, into));  // not all of it is there
+  EXPECT_FALSE(read_if_cached(**file, text.size(), into));
+  EXPECT_FALSE(read_if_cached(**file, UINT64_MAX, into));
+  EXPECT_TRUE(read_if_cached(**file, 0, into.first(0)));
+  MemoryStorage memory;
+  put(memory, "a", text);
+  auto other = memory.open("a");
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(read_if_cached(**other, 0, into));
 }
 
 TEST(OpenTest, RefusesWhatIsNoFile) {

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
-#include <deque>
 #include <system_error>
 #include <vector>
 
+#include "base/fifo.h"
 #include "io/backends.h"
 #include "io/fork.h"
 #include "io/posix_file.h"
@@ -62,7 +62,7 @@ class UringReads final : public Reads {
       read->status = Status();
       ++in_flight_;
       if (read->into.empty()) {
-        ready_.push_back(read);
+        ready_.push(read);
         continue;
       }
       while (free_.empty()) {
@@ -85,8 +85,7 @@ class UringReads final : public Reads {
     }
     size_t count = 0;
     while (count < finished.size() && !ready_.empty()) {
-      finished[count++] = ready_.front();
-      ready_.pop_front();
+      finished[count++] = ready_.pop();
     }
     in_flight_ -= count;
     return count;
@@ -195,7 +194,7 @@ class UringReads final : public Reads {
   }
 
   void hand_over(Slot* slot) {
-    ready_.push_back(slot->read);
+    ready_.push(slot->read);
     slot->read = nullptr;
     free_.push_back(slot);
   }
@@ -212,7 +211,7 @@ class UringReads final : public Reads {
     for (Slot& slot : slots_) {
       if (slot.read != nullptr) {
         slot.read->status = Status(Code::io, "the process forked while this read was in flight; read again");
-        ready_.push_back(slot.read);
+        ready_.push(slot.read);
         slot.read = nullptr;
       }
       free_.push_back(&slot);
@@ -226,7 +225,7 @@ class UringReads final : public Reads {
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
   std::vector<Slot*> queued_;  // in the submission queue, in its order
-  std::deque<Read*> ready_;    // finished, not handed back yet
+  Fifo<Read*> ready_;          // finished, not handed back yet
   size_t in_flight_ = 0;
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
+
+#include "io/cached_read.h"
 
 namespace packtrain {
 namespace {
@@ -65,10 +68,7 @@ Status Engine::begin(uint64_t epoch, uint64_t consumed) {
   return {};
 }
 
-bool Engine::may_plan() {
-  return !planning_ && !ended_ &&
-         steps_.size() < (planner_.direct() ? limits_.open_steps : limits_.planned_steps);
-}
+bool Engine::may_plan() { return !planning_ && !ended_ && steps_.size() < limits_.planned_steps; }
 
 // Plans one step without the lock, and then takes it in.
 void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
@@ -90,7 +90,7 @@ void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
     return;
   }
   Step& planned = *step;
-  steps_.push_back(std::move(step));
+  steps_.push(std::move(step));
   for (Task& task : planned.tasks) {
     if (!task.extent || task.extent->arrived) {
       make_ready(&task);
@@ -99,26 +99,30 @@ void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
       task.extent->waiting = &task;
     }
   }
-  if (!planner_.direct()) ask_for(planned);
+  if (planner_.direct()) {
+    // Nearest to the front of its shard first, which is how what is not cached is asked for.
+    for (size_t i = planned.extents.size(); i > 0; --i)
+      make_ready(std::exchange(planned.extents[i - 1]->waiting, nullptr));
+  } else {
+    for (Extent* extent : planned.extents) to_read_.push(extent);
+    reader_wakes_.notify_all();
+  }
   open_steps();
   consumer_wakes_.notify_all();
 }
 
-void Engine::ask_for(Step& step) {
-  for (Extent* extent : step.extents) to_read_.push_back(extent);
-  reader_wakes_.notify_all();
-}
-
-// Gives batches to the steps that come next, as far as memory and the limit go.
+// Gives batches to the steps that come next, as far as memory and the limit go. Left to the engine's threads
+// as long as the consumer has a batch to take: it should not pay for this, nor for waking them all.
 void Engine::open_steps() {
+  may_have_room_ = false;
   while (open_ < steps_.size() && open_ < limits_.open_steps) {
     Step& step = *steps_[open_];
     no_batch_ = open(step);
     if (!no_batch_.ok()) break;
     ++open_;
-    if (planner_.direct()) ask_for(step);
     if (step.ready) decoder_wakes_.notify_all();
   }
+  if (may_plan()) reader_wakes_.notify_one();
 }
 
 Status Engine::open(Step& step) {
@@ -159,14 +163,13 @@ void Engine::make_ready(Task* task) {
 size_t Engine::take_extents(std::vector<Extent*>& into, size_t most) {
   into.clear();
   while (!to_read_.empty() && into.size() < most) {
-    Extent* extent = to_read_.front();
-    const uint64_t bytes = extent->length;
-    if (counts_as_ahead(*extent)) {
+    const Extent& extent = *to_read_.front();
+    const uint64_t bytes = extent.length;
+    if (counts_as_ahead(extent)) {
       if (asked_ != 0 && asked_ + bytes > limits_.read_ahead) break;
       asked_ += bytes;
     }
-    to_read_.pop_front();
-    into.push_back(extent);
+    into.push_back(to_read_.pop());
   }
   return into.size();
 }
@@ -240,10 +243,20 @@ void Engine::pad(Step& step, std::vector<BadPlace>& bad) {
   }
 }
 
+// Bytes that go straight into the batch are copied from memory here, where the check will look at them next.
+bool Engine::bring(Extent& extent) {
+  if (!extent.direct || extent.arrived) return true;
+  if (!read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) return false;
+  bytes_read_.fetch_add(extent.length, std::memory_order_relaxed);
+  return true;
+}
+
 void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
   std::vector<BadPlace> bad;
+  std::vector<Task*> late;  // must be read from storage first
   Lock lock(mutex_);
   for (;;) {
+    if (may_have_room_) open_steps();
     Task* tasks = take_tasks();
     if (!tasks) {
       if (stopping_) return;
@@ -262,8 +275,13 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     size_t count = 0;
     uint64_t done_bytes = 0;
     bad.clear();
-    for (Task* task = tasks; task;) {
-      Task* next = task->next;
+    late.clear();
+    for (Task *task = tasks, *next = nullptr; task; task = next) {
+      next = task->next;
+      if (task->extent && !bring(*task->extent)) {
+        late.push_back(task);
+        continue;
+      }
       Filler::Outcome outcome = decoder.filler->fill(*task);
       if (!outcome.status.ok())
         bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
@@ -272,7 +290,6 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
         extents_.release(task->extent);
       }
       ++count;
-      task = next;
     }
     decoder.warnings.store(decoder.filler->warnings(), std::memory_order_relaxed);
     add(decoder.decode, since(start));
@@ -284,6 +301,11 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     }
     asked_ -= done_bytes;
     for (BadPlace& place : bad) step.bad.push_back(std::move(place));
+    for (Task* task : late) {
+      task->next = nullptr;
+      task->extent->waiting = task;
+      to_read_.push(task->extent);
+    }
     step.remaining -= count;
     if (step.remaining == 0) consumer_wakes_.notify_all();
     if (!to_read_.empty()) reader_wakes_.notify_one();
@@ -292,28 +314,35 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
 
 Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, double& waited)
     PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
-  Lock lock(mutex_);
+  std::unique_ptr<Step> step;
   waited = 0;
-  open_steps();  // the user may have let go of batches since
-  if (steps_.empty() || !steps_.front()->done()) {
-    const auto start = Clock::now();
-    while (steps_.empty() || !steps_.front()->done()) {
-      if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
-      if (open_ == 0 && !no_batch_.ok()) return no_batch_;
-      if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
-      mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
-      const bool wanted = go_on();
-      mutex_.lock();
-      if (!wanted) return Status(Code::stopped, "stopped while waiting for a batch");
+  {
+    Lock lock(mutex_);
+    if (steps_.empty() || !steps_.front()->done()) {
+      open_steps();  // the user may have let go of batches since
+      const auto start = Clock::now();
+      while (steps_.empty() || !steps_.front()->done()) {
+        if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
+        if (open_ == 0 && !no_batch_.ok()) return no_batch_;
+        if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
+        mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
+        const bool wanted = go_on();
+        mutex_.lock();
+        if (!wanted) return Status(Code::stopped, "stopped while waiting for a batch");
+      }
+      waited = since(start);
     }
-    waited = since(start);
+    step = steps_.pop();
+    --open_;
+    may_have_room_ = true;
   }
-  std::unique_ptr<Step> step = std::move(steps_.front());
-  steps_.pop_front();
-  --open_;
-  open_steps();
-  reader_wakes_.notify_one();
+  decoder_wakes_.notify_one();  // one is enough, and without the lock, which it wants first of all
   return step;
+}
+
+bool Engine::is_ready() const {
+  Lock lock(mutex_);
+  return !steps_.empty() && steps_.front()->done();
 }
 
 void Engine::recycle(std::unique_ptr<Step> step) {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/fifo.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "load/batch_pool.h"
@@ -55,6 +55,7 @@ class Engine {
   Status begin(uint64_t epoch, uint64_t consumed);  // once
   // The next step, filled. Waits, as Loader::next does; `waited` tells how long.
   Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited);
+  bool is_ready() const;                     // whether take() need not wait
   void recycle(std::unique_ptr<Step> step);  // spares its memory
   EngineCounts counts() const;
   uint64_t read_ahead_held() const { return extents_.held(); }
@@ -72,7 +73,7 @@ class Engine {
   void plan_one() REQUIRES(mutex_);
   void open_steps() REQUIRES(mutex_);
   Status open(Step& step) REQUIRES(mutex_);
-  void ask_for(Step& step) REQUIRES(mutex_);
+  bool bring(Extent& extent);
   bool counts_as_ahead(const Extent& extent) const;
   void make_ready(Task* task) REQUIRES(mutex_);
   size_t take_extents(std::vector<Extent*>& into, size_t most) REQUIRES(mutex_);
@@ -94,11 +95,12 @@ class Engine {
   bool planning_ GUARDED_BY(mutex_) = false;
   bool ended_ GUARDED_BY(mutex_) = false;  // no more steps will come
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::deque<std::unique_ptr<Step>> steps_ GUARDED_BY(mutex_);  // planned, in order; the first may be taken
-  size_t open_ GUARDED_BY(mutex_) = 0;                          // how many of them are open: the first ones
-  Status no_batch_ GUARDED_BY(mutex_);                          // why the next step cannot be opened
+  Fifo<std::unique_ptr<Step>> steps_ GUARDED_BY(mutex_);  // planned, in order; the first may be taken
+  size_t open_ GUARDED_BY(mutex_) = 0;                    // how many of them are open: the first ones
+  bool may_have_room_ GUARDED_BY(mutex_) = false;         // for a step to be opened: one was taken
+  Status no_batch_ GUARDED_BY(mutex_);                    // why the next step cannot be opened
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
-  std::deque<Extent*> to_read_ GUARDED_BY(mutex_);
+  Fifo<Extent*> to_read_ GUARDED_BY(mutex_);
   uint64_t asked_ GUARDED_BY(mutex_) = 0;  // bytes asked for and not decoded yet
   std::atomic<uint64_t> bytes_read_ = 0;
 

@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "base/words.h"
+#include "io/fork.h"
 #include "load/engine.h"
 #include "load/parts.h"
 #include "packtrain/load.h"
@@ -29,17 +28,20 @@ class DatasetLoader final : public Loader {
         order_(std::move(order)),
         limits_(limits),
         pool_(std::make_shared<BatchPool>(memory)),
-        owner_(::getpid()) {}
+        born_in_(fork_generation()) {}
 
   ~DatasetLoader() override {
     // In a child of fork() the threads are not there: joining them would wait for ever.
-    if (::getpid() != owner_) (void)engine_.release();
+    if (!here().ok()) (void)engine_.release();
   }
 
   Status start(uint64_t epoch, uint64_t consumed) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
   Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
+  bool is_ready() const override {
+    return !here().ok() || delivered_ == steps_ || !engine_ || engine_->is_ready();
+  }
   uint64_t steps() const override { return steps_; }
   uint64_t steps_of_whole_epoch() const override { return order_->steps(0, spec_.rank); }
   uint64_t consumed() const override { return consumed_; }
@@ -50,7 +52,8 @@ class DatasetLoader final : public Loader {
 
  private:
   Status here() const {
-    if (::getpid() == owner_) return {};
+    if (fork_generation() == born_in_) [[likely]]
+      return {};
     return Status(
         Code::invalid,
         "this loader belongs to the process that made it, and does not work after fork(): make a new "
@@ -66,7 +69,7 @@ class DatasetLoader final : public Loader {
   const std::shared_ptr<const Order> order_;
   const EngineLimits limits_;
   const std::shared_ptr<BatchPool> pool_;
-  const pid_t owner_;
+  const uint64_t born_in_;  // the process, by its fork_generation()
   std::unique_ptr<Engine> engine_;
   uint64_t epoch_ = 0, consumed_ = 0, steps_ = 0, delivered_ = 0;
   uint64_t errors_in_epoch_ = 0;
@@ -252,7 +255,6 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   limits.threads = spec.threads != 0 ? spec.threads : grant.cores;
   const bool raw = !spec.image && spec.delivers_bytes();
   limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
-  if (raw) limits.threads = std::max<uint32_t>(1, limits.threads / 2);
   const uint64_t batch = spec.order.global_batch / spec.order.world;
   const uint64_t batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
   limits.open_steps =

@@ -1,6 +1,7 @@
 #include "load/planner.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace packtrain {
 namespace {
@@ -8,6 +9,15 @@ namespace {
 // Bytes between the wanted fields of a sample that a read may bring for nothing.
 constexpr uint64_t kMostSlack = 32 << 10;
 constexpr uint64_t kLargestPiece = 16;  // times what a piece should have: samples differ in size
+
+// A little more than asked for: one of a few sizes, so that a buffer serves many reads.
+size_t room_for(uint64_t bytes) {
+  constexpr uint64_t kLeast = 4096;
+  const uint64_t step = std::max(std::bit_floor(bytes) / 2, kLeast);
+  return (bytes + step - 1) / step * step;
+}
+
+bool has_less(const Buffer& buffer, size_t room) { return buffer.capacity() < room; }
 
 }  // namespace
 
@@ -24,25 +34,35 @@ Extent* ExtentPool::take() {
   return extent;
 }
 
+// The smallest idle buffer that is large enough; if there is none, the largest gives way to a new one. So
+// there are buffers of all sizes that are needed together, not each as large as the largest read.
 void ExtentPool::give_buffer(Extent& extent) {
+  const size_t room = room_for(extent.length);
+  uint64_t given_up = 0;
   {
     Lock lock(mutex_);
-    if (!buffers_.empty()) {
-      extent.buffer = std::move(buffers_.back());  // the one used last: the caches may still know it
+    auto found = std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less);
+    if (found != buffers_.end()) {
+      extent.buffer = std::move(*found);
+      buffers_.erase(found);
+    } else if (!buffers_.empty()) {
+      given_up = buffers_.back().capacity();
       buffers_.pop_back();
     }
   }
-  const uint64_t before = extent.buffer.capacity();
-  extent.read.into = extent.buffer.take(extent.length);
-  if (extent.buffer.capacity() == before) return;
+  const bool is_new = extent.buffer.capacity() == 0;
+  extent.read.into = extent.buffer.take(room).first(extent.length);
+  if (!is_new) return;
   Lock lock(mutex_);
-  held_ += extent.buffer.capacity() - before;
+  held_ += extent.buffer.capacity() - given_up;
 }
 
 void ExtentPool::release(Extent* extent) {
   if (extent->uses.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lock lock(mutex_);
-  if (extent->buffer.capacity() != 0) buffers_.push_back(std::move(extent->buffer));
+  if (const size_t room = extent->buffer.capacity(); room != 0)
+    buffers_.insert(std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less),
+                    std::move(extent->buffer));
   idle_.push_back(extent);
 }
 

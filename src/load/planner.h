@@ -23,7 +23,7 @@ class ExtentPool {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Extent>> all_ GUARDED_BY(mutex_);
   std::vector<Extent*> idle_ GUARDED_BY(mutex_);
-  std::vector<Buffer> buffers_ GUARDED_BY(mutex_);  // idle
+  std::vector<Buffer> buffers_ GUARDED_BY(mutex_);  // idle, the smallest first
   uint64_t held_ GUARDED_BY(mutex_) = 0;
 };
 
