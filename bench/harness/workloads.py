@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tarfile
@@ -16,6 +17,7 @@ TRAINING_PHOTOS = 2048
 TRAINING_CLASSES = 64
 # Shards of two batches of 64: whole batches for each of two workers, so that no loader drops a sample.
 TRAINING_SHARD = 128
+WARM_BYTES = 1 << 20  # at a time
 
 
 @dataclass
@@ -163,7 +165,16 @@ def remove(path: Path) -> None:
 
 
 def warm(folder: Path) -> None:
-    """Reads everything once, so that all contenders find it in memory."""
+    """Reads everything once, so that all contenders find it in memory.
+
+    What was only just written is forgotten first: the kernel keeps written pages singly and read ones in
+    runs, and a training node has read its data, not written it.
+    """
     for path in folder.rglob("*"):
-        if path.is_file():
-            path.read_bytes()
+        if not path.is_file():
+            continue
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            while file.read(WARM_BYTES):
+                pass

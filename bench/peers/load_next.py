@@ -1,6 +1,6 @@
 """packtrain's loader seen by its consumer: prints JSON. Started by bench/figures/load_next.py.
 
-wait     next() when the batch is there already: microseconds of each call
+wait     next() when the batch is there already, and calls that do nothing: microseconds of each
 steady   page faults and, with libcount_allocations.so preloaded, heap allocations in a steady state
 beside   images a second, without and with a Python thread that computes beside it
 """
@@ -18,13 +18,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from loaders.common import TRAIN, Data
 from loaders.packtrain_loader import make_loader
 
-CALLS = 120
+CALLS = 60
 REST_SECONDS = 0.15  # after two batches were taken: more than it takes to make others
-WARM_EPOCHS, STEADY_EPOCHS = 3, 2
+WORK_SECONDS = 0.35  # the same with one core less
+FLOOR_REST_SECONDS = 0.05
+WARM_EPOCHS, STEADY_EPOCHS = 6, 2  # random crops and sizes: the largest of all come late
 BESIDE_EPOCHS, BESIDE_TURNS = 1, 3
+BATCH_LABELS = 64
 
 
 def endless(loader: Any) -> Iterator[Any]:
@@ -36,15 +40,38 @@ def wait(loader: Any) -> dict[str, Any]:
     batches = endless(loader)
     for _ in range(len(loader)):
         next(batches)
-    after_rest, after_another = [], []
+    engine = loader._engine
+    timed: dict[str, list[float]] = {
+        name: [] for name in ("after_work", "after_rest", "after_another", "empty_call", "small_array")
+    }
+
+    def clock(name: str, call: Callable[[], Any]) -> None:
+        begun = time.perf_counter_ns()
+        call()
+        timed[name].append((time.perf_counter_ns() - begun) / 1e3)
+
+    for _ in range(CALLS):
+        work(WORK_SECONDS)
+        clock("after_work", lambda: next(batches))
+        clock("after_another", lambda: next(batches))
     for _ in range(CALLS):
         time.sleep(REST_SECONDS)
-        for microseconds in (after_rest, after_another):
-            begun = time.perf_counter_ns()
-            batch = next(batches)
-            microseconds.append((time.perf_counter_ns() - begun) / 1e3)
-            del batch
-    return {"after_rest": after_rest, "after_another": after_another}
+        clock("after_rest", lambda: next(batches))
+        next(batches)
+    for _ in range(CALLS):
+        time.sleep(FLOOR_REST_SECONDS)
+        clock("empty_call", lambda: engine.consumed)
+        time.sleep(FLOOR_REST_SECONDS)
+        clock("small_array", lambda: np.empty(BATCH_LABELS))
+    return timed
+
+
+def work(seconds: float) -> None:
+    """What a training loop does between two batches: this thread is awake, and its caches are its own."""
+    until = time.perf_counter() + seconds
+    numbers = np.arange(BATCH_LABELS)
+    while time.perf_counter() < until:
+        numbers = (numbers * 31 + 7) % 1_000_003
 
 
 def heap_counters() -> list[Callable[[], int]]:
