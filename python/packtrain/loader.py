@@ -219,7 +219,7 @@ class Loader:
                 columns = {other: taken(column, left) for other, column in columns.items()}
                 places = [places[place] for place in left]
         for name in self._decodes:
-            columns[name] = stacked(columns[name])
+            columns[name] = self._stacked(columns[name])
         columns = self._arrays(columns)
         if self._transform is not None:
             columns, failures = transformed(self._transform, columns, self._stacked, skips)
@@ -245,7 +245,7 @@ class Loader:
         """The engine's columns as the kind of array that this loader gives."""
         return columns
 
-    def _stacked(self, values: list[Any]) -> Any:
+    def _stacked(self, values: Any) -> Any:
         """Values of all samples as one column of that kind, if they agree."""
         return stacked(values)
 

@@ -69,8 +69,8 @@ class Loader(ArrayLoader):
             tensors["image"] = image.permute(0, 3, 1, 2) if self.image.layout == "HWC" else image
         return tensors
 
-    def _stacked(self, values: list[Any]) -> Any:
-        first = values[0]
+    def _stacked(self, values: Any) -> Any:
+        first = values[0] if len(values) else None
         if isinstance(first, torch.Tensor):
             same = all(isinstance(v, torch.Tensor) and v.shape == first.shape for v in values)
             return torch.stack(values) if same else values

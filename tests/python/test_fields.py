@@ -7,7 +7,6 @@ import io
 import json
 import os
 import pickle
-import wave
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from field_files import npy, packed_values, wav
 from helpers import write_tree
 
 # Two channels at 22,050 Hz, made by libFLAC: frame i is (i * i - 3000, -7 * i) for i below 100.
@@ -26,34 +26,6 @@ TYPES = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
 ]
-
-
-def npy(array: Any, version: tuple[int, int] | None = None) -> bytes:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asanyarray(array), version=version)
-    return buffer.getvalue()
-
-
-def wav(frames: np.ndarray[Any, Any], rate: int = 16000) -> bytes:
-    """16 bits; `frames` has the shape (frames, channels)."""
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(frames.shape[1])
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(frames.astype("<i2").tobytes())
-    return buffer.getvalue()
-
-
-def packed_values(folder: Path, name: str, values: list[bytes | None]) -> pt.Dataset:
-    """A dataset whose samples have the field `name`, where that is not None, and one more."""
-    files = {f"{number:03}.id": str(number).encode() for number in range(len(values))}
-    for number, value in enumerate(values):
-        if value is not None:
-            files[f"{number:03}.{name}"] = value
-    write_tree(folder / "tree", files)
-    pt.pack(folder / "tree", folder / "out", sync=False, order="source")
-    return pt.Dataset(folder / "out")
 
 
 def first_batch(data: pt.Dataset, fields: Mapping[str, Any], **options: Any) -> dict[str, Any]:
