@@ -229,6 +229,21 @@ def test_orientation_is_applied_only_where_asked_for(kind: str, orientation: int
             assert differences(ours, by_pillow(image, spec, key)).max() <= 1
 
 
+def test_kernels_are_chosen_by_the_environment_and_make_no_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = encoded(drawing(301, 203), "JPEG")
+    monkeypatch.delenv("PACKTRAIN_KERNELS", raising=False)
+    specs = [image_spec(97, 61, dtype=dtype) for dtype in ("uint8", "float16", "bfloat16", "float32")]
+    best = [transform_image(data, spec, key=key) for spec in specs for key in range(5)]
+    monkeypatch.setenv("PACKTRAIN_KERNELS", "scalar")
+    scalar = [transform_image(data, spec, key=key) for spec in specs for key in range(5)]
+    assert all((a == b).all() for a, b in zip(best, scalar))
+    monkeypatch.setenv("PACKTRAIN_KERNELS", "mmx")
+    with pytest.raises(pt.InvalidError, match="PACKTRAIN_KERNELS=mmx"):
+        transform_image(data, specs[0])
+
+
 def test_types_and_layouts_hold_the_same_numbers() -> None:
     data = encoded(drawing(200, 150), "JPEG")
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
