@@ -3,7 +3,9 @@
 #include "packtrain/transform.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 
@@ -44,6 +46,17 @@ Box crop_box(const ImageSpec& spec, uint32_t width, uint32_t height, uint64_t ke
 }  // namespace
 
 void bind_transform(nb::module_& module) {
+  module.def(
+      "image_decoders",
+      [] {
+        nb::typed<nb::dict, nb::str, bool> compiled_in;
+        for (const ImageDecoderInfo& decoder : image_decoders())
+          compiled_in[to_text(media_kind_name(decoder.kind))] = decoder.compiled_in;
+        return compiled_in;
+      },
+      "Every kind of image, and whether its decoder is compiled in.");
+  module.def("kernel_names", &kernel_names,
+             "The instruction sets that images can be transformed with here, the best first.");
   module.def(
       "transform_image", transform_image, nb::arg("data"), nb::arg("spec"), nb::kw_only(), nb::arg("key") = 0,
       nb::arg("memory") = 64 << 20,

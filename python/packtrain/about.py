@@ -70,6 +70,10 @@ class Doctor:
     """Every container format, and what it is."""
     codecs: dict[str, bool]
     """Every codec, and whether it is compiled in."""
+    images: dict[str, bool]
+    """Every kind of image, and whether it can be decoded."""
+    kernels: list[str]
+    """Instruction sets that images can be transformed with, the best first."""
     audio: dict[str, bool]
     """Every kind of audio, and whether it can be decoded."""
 
@@ -83,5 +87,7 @@ def doctor(path: str | os.PathLike[str] = ".") -> Doctor:
         io_uring_trouble=_core.io_uring_trouble(),
         formats=_core.formats(),
         codecs=_core.codecs(),
+        images=_core.image_decoders(),
+        kernels=_core.kernel_names(),
         audio={"wav": True, "flac": _core.has_flac()},
     )

@@ -8,6 +8,7 @@ import signal
 import tarfile
 import time
 from pathlib import Path
+from typing import Any
 
 import packtrain as pt
 import pytest
@@ -64,6 +65,21 @@ def test_every_verb_gives_exactly_one_json_object(
         assert ran.code == 0, (call, ran.error)
         assert isinstance(ran.json(), dict), call
         assert ran.error == "", call
+
+
+def test_doctor_names_the_libraries_of_images_and_the_kernels(command: Command) -> None:
+    def doctor(kernels: str) -> dict[str, Any]:
+        ran = command("doctor", "--json", env={**os.environ, "PACKTRAIN_KERNELS": kernels})
+        assert ran.code == 0, ran.error
+        assert ("mmx" in ran.error) == (kernels == "mmx")
+        report: dict[str, Any] = ran.json()
+        return report
+
+    report = doctor("")
+    assert {image["name"]: image["works"] for image in report["images"]} == pt.doctor().images
+    assert report["kernels"] == {"used": pt.doctor().kernels[0], "here": pt.doctor().kernels}
+    assert doctor("scalar")["kernels"]["used"] == "scalar"
+    assert doctor("mmx")["kernels"]["used"] == pt.doctor().kernels[0]
 
 
 def test_the_demo_path(command: Command, photos: Path, tmp_path: Path) -> None:
