@@ -1,12 +1,8 @@
 #include "format/index_containers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
-
-#include "base/hash.h"
 
 namespace packtrain {
 namespace {
@@ -67,40 +63,6 @@ Result<IndexBuilder> index_containers(Storage& storage, std::span<const Containe
   IndexOptions again = options;
   again.classes = &classes;
   return walk(storage, containers, again, folders);
-}
-
-std::string seal_manifest(IndexBuilder::Finished& finished) {
-  finished.manifest.files = {
-      {"index.npz", finished.index_npz.size(), xxh128_hex(as_bytes(finished.index_npz))},
-      {"names.npz", finished.names_npz.size(), xxh128_hex(as_bytes(finished.names_npz))},
-  };
-  return finished.manifest.encode();
-}
-
-Status publish_index(Storage& storage, std::string_view folder, IndexBuilder::Finished& finished,
-                     bool durable) {
-  std::string target(folder), part = target + ".tmp-" + std::to_string(::getpid()), old = part + "-old";
-  std::string manifest = seal_manifest(finished);
-  WriteOptions write{.durable = durable, .replace = true};
-  auto write_all = [&]() -> Status {
-    PACKTRAIN_TRY(storage.make_folder(part));
-    PACKTRAIN_TRY(write_whole(storage, part + "/index.npz", as_bytes(finished.index_npz), write));
-    PACKTRAIN_TRY(write_whole(storage, part + "/names.npz", as_bytes(finished.names_npz), write));
-    PACKTRAIN_TRY(write_whole(storage, part + "/manifest.json", as_bytes(manifest), write));
-    if (!storage.stat(target, false).ok()) return storage.rename(part, target);
-    if (!storage.stat(target + "/manifest.json").ok()) {
-      return Status(Code::invalid, "exists and is no index; remove it or choose another --out").at(target);
-    }
-    PACKTRAIN_TRY(storage.rename(target, old));
-    Status renamed = storage.rename(part, target);
-    if (!renamed.ok()) (void)storage.rename(old, target);
-    return renamed;
-  };
-  Status status = write_all();
-  // What cannot be cleaned up does no harm: it is in nobody's way.
-  (void)remove_tree(storage, part);
-  (void)remove_tree(storage, old);
-  return status;
 }
 
 std::string absolute_path(std::string_view path) {

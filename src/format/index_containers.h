@@ -1,4 +1,4 @@
-// From containers to the bytes of an index, and an index to a folder: shared by make_index and open_dataset.
+// From containers to an index of them: shared by make_index and open_dataset.
 #pragma once
 
 #include <span>
@@ -19,14 +19,6 @@ struct ContainerPath {
 // classes.
 Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
                                       const IndexOptions& options);
-
-// Lists the index's files in its manifest and gives the bytes of manifest.json; sets the manifest's id.
-std::string seal_manifest(IndexBuilder::Finished& finished);
-
-// Writes index.npz, names.npz and manifest.json into a folder beside `folder` and gives it that name when it
-// is whole. An index that is there already is replaced; anything else there is Code::invalid.
-Status publish_index(Storage& storage, std::string_view folder, IndexBuilder::Finished& finished,
-                     bool durable);
 
 // Absolute and without "." and "..".
 std::string absolute_path(std::string_view path);

@@ -1,7 +1,10 @@
 // Existing containers become a dataset in place: a folder with an index beside them.
+#include <set>
+
 #include "base/words.h"
 #include "format/checksum.h"
 #include "format/index_containers.h"
+#include "format/publish_index.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -11,6 +14,34 @@ namespace {
 std::string recorded_path(const std::string& container, const std::string& folder) {
   std::string parent = folder.substr(0, folder.rfind('/') + 1);
   return container.starts_with(parent) ? "../" + container.substr(parent.size()) : container;
+}
+
+// A folder inside a dataset's own would be foreign to it, and the dataset has an index already.
+Status check_outside_datasets(Storage& storage, const std::string& folder) {
+  const std::string parent = folder.substr(0, folder.rfind('/'));
+  Result<std::string> text = read_whole(storage, parent + "/manifest.json");
+  if (!text.ok() || !Manifest::decode(*text).ok()) return {};
+  return Status(Code::invalid, "lies inside the dataset " + printable(parent) +
+                                   ", which has an index; use that dataset, or put this index elsewhere with "
+                                   "--out DIR")
+      .at(printable(folder));
+}
+
+Result<std::string> advice_for_folder(Storage& storage, std::string folder) {
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  std::set<std::string_view> suffixes;
+  bool dataset = false;
+  PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
+    dataset = dataset || entry.name == "manifest.json";
+    for (const Format* format : formats()) {
+      if (entry.name.ends_with(format->suffix)) suffixes.insert(format->suffix);
+    }
+    return true;
+  }));
+  const std::string name = printable(folder);
+  if (dataset) return "if it is a dataset it has an index already: packtrain info " + name;
+  if (suffixes.empty()) return "pack it: packtrain pack " + name + " OUT";
+  return "index the containers in it: packtrain index '" + name + "/*" + std::string(*suffixes.begin()) + "'";
 }
 
 }  // namespace
@@ -29,16 +60,21 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   report.folder = options.out.empty() ? containers[0] + ".packtrain" : options.out;
   while (report.folder.size() > 1 && report.folder.back() == '/') report.folder.pop_back();
   std::string folder = absolute_path(report.folder);
+  PACKTRAIN_TRY(check_outside_datasets(storage, folder));
+  PACKTRAIN_TRY(check_index_place(storage, report.folder));
   std::vector<ContainerPath> paths;
+  std::set<std::string> given;
   for (const std::string& container : containers) {
     PACKTRAIN_ASSIGN(info, storage.stat(container));
     if (info.kind == FileKind::folder) {
-      return Status(Code::unsupported,
-                    "is a folder, no container; pack it: packtrain pack " + container + " OUT")
-          .at(printable(container));
+      PACKTRAIN_ASSIGN(advice, advice_for_folder(storage, container));
+      return Status(Code::unsupported, "is a folder, no container; " + advice).at(printable(container));
     }
     report.bytes += info.size;
     paths.push_back({container, absolute_path(container)});
+    if (!given.insert(paths.back().recorded).second) {
+      return Status(Code::invalid, "is given twice; name each container once").at(printable(container));
+    }
   }
   IndexOptions index_options = options.index;
   index_options.links = &report.links;
@@ -51,8 +87,11 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
     finished = std::move(checked);
   }
   for (ShardSpec& shard : finished.manifest.shards) shard.path = recorded_path(shard.path, folder);
-  PACKTRAIN_TRY(publish_index(storage, report.folder, finished, /*durable=*/true));
-  return report;
+  Status published = publish_index(storage, report.folder, finished, {});
+  if (published.ok()) return report;
+  if (!options.out.empty() || published.code() == Code::invalid) return published;
+  return Status(published.code(), published.message() + "; with --out DIR it can lie elsewhere")
+      .at(published.where());
 }
 
 }  // namespace packtrain

@@ -2,6 +2,7 @@
 #include "base/words.h"
 #include "format/index_cache.h"
 #include "format/index_containers.h"
+#include "format/publish_index.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -56,7 +57,7 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
   std::string kept = "not kept";
   std::shared_ptr<Dataset> dataset;
   if (cached) {
-    Status status = publish_index(storage, *cached, finished, /*durable=*/false);
+    Status status = publish_index(storage, *cached, finished, {.durable = false, .replace_damaged = true});
     if (status.ok()) {
       dataset = open_cached(storage, *cached);
       kept = "kept in " + *cached;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -165,10 +166,133 @@ TEST_F(OpenTest, IndexElsewhereHasAbsolutePathsAndReplacesAnOlderOne) {
 }
 
 TEST_F(OpenTest, IndexNeverReplacesWhatIsNoIndex) {
-  put(storage(), a_ + ".packtrain/thesis.txt", "years of work");
   std::string containers[] = {a_};
-  EXPECT_EQ(make_index(storage(), containers, {}).status().code(), Code::invalid);
-  EXPECT_EQ(get(storage(), a_ + ".packtrain/thesis.txt"), "years of work");
+  auto refused = [&](const std::string& what) {
+    auto report = make_index(storage(), containers, {});
+    EXPECT_EQ(report.status().code(), Code::invalid) << what;
+    EXPECT_NE(report.status().text().find("--out"), std::string::npos) << report.status().text();
+    EXPECT_EQ(visible(storage(), folder_ / "set", /*parts=*/true).size(), 4u) << what;
+  };
+  const std::string beside = a_ + ".packtrain";
+  put(storage(), beside + "/thesis.txt", "years of work");
+  put(storage(), beside + "/chapter.txt", "more of it");
+  refused("a folder of other files");
+  ASSERT_TRUE(storage().remove(beside + "/chapter.txt").ok());
+  put(storage(), beside + "/manifest.json", "{}");
+  refused("a manifest of something else");
+  EXPECT_EQ(get(storage(), beside + "/thesis.txt"), "years of work");
+  ASSERT_TRUE(storage().remove(beside + "/thesis.txt").ok());
+  put(storage(), beside + "/index.npz", "of somebody else's");
+  refused("a manifest of something else beside an index of something else");
+  ASSERT_TRUE(remove_tree(storage(), beside).ok());
+  ASSERT_TRUE(storage().remove(b_).ok());
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok()) << "an index and nothing else may be replaced";
+  ASSERT_TRUE(storage().remove(beside + "/names.npz").ok());
+  put(storage(), beside + "/thesis.txt", "years of work");
+  refused("an index with another file in it");
+  EXPECT_EQ(get(storage(), beside + "/thesis.txt"), "years of work");
+}
+
+// A dataset in the way: its shards are the only copy of the data.
+TEST_F(OpenTest, IndexNeverReplacesADatasetThatHoldsItsShards) {
+  std::string containers[] = {a_}, inside = folder_ / "set/own.pt";
+  MakeIndexOptions options;
+  options.out = inside;
+  ASSERT_TRUE(make_index(storage(), containers, options).ok());
+  auto text = read_whole(storage(), inside + "/manifest.json");
+  ASSERT_TRUE(text.ok());
+  auto manifest = Manifest::decode(*text);
+  ASSERT_TRUE(manifest.ok());
+  manifest->shards[0].path = "train-000000.tar";
+  put(storage(), inside + "/manifest.json", manifest->encode());
+  EXPECT_EQ(make_index(storage(), containers, options).status().code(), Code::invalid);
+  put(storage(), inside + "/train-000000.tar", "the only copy");
+  EXPECT_EQ(make_index(storage(), containers, options).status().code(), Code::invalid);
+  EXPECT_EQ(get(storage(), inside + "/train-000000.tar"), "the only copy");
+}
+
+TEST_F(OpenTest, IndexTakesAnEmptyFolderAndLeavesItsNeighboursAlone) {
+  std::string containers[] = {a_};
+  MakeIndexOptions options;
+  options.out = folder_ / "empty";
+  ASSERT_TRUE(storage().make_folder(options.out).ok());
+  auto report = make_index(storage(), containers, options);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(open(options.out).ok());
+  ASSERT_TRUE(remove_tree(storage(), options.out).ok());
+
+  // The names an index is made under are taken already, by whomever.
+  const std::string part = options.out + ".tmp-" + std::to_string(::getpid());
+  put(storage(), part + "/notes.txt", "mine");
+  put(storage(), part + "-old/notes.txt", "mine too");
+  for (int round = 0; round < 2; ++round) {
+    report = make_index(storage(), containers, options);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+  }
+  EXPECT_EQ(get(storage(), part + "/notes.txt"), "mine");
+  EXPECT_EQ(get(storage(), part + "-old/notes.txt"), "mine too");
+}
+
+// Whichever call fails, or is the last before the end: the older index is there, under one name or another.
+TEST_F(OpenTest, AnOlderIndexSurvivesEveryFailureOfReplacingIt) {
+  std::string containers[] = {a_}, beside = a_ + ".packtrain";
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  const std::string before = get(storage(), beside + "/manifest.json");
+  put(storage(), a_, tar_of({{"1.txt", "another"}, {"2.txt", "one"}}));
+  for (uint64_t nth = 1; nth <= 2; ++nth) {
+    FaultyStorage flaky(storage(), {.fail_rename = nth});
+    EXPECT_FALSE(make_index(flaky, containers, {}).ok());
+    EXPECT_EQ(get(storage(), beside + "/manifest.json"), before) << nth;
+    EXPECT_EQ(visible(storage(), folder_ / "set", /*parts=*/true).size(), 5u) << nth;
+  }
+}
+
+TEST_F(OpenTest, IndexInsideADatasetIsRefused) {
+  std::string containers[] = {a_}, folder = folder_ / "set/of.pt";
+  MakeIndexOptions options;
+  options.out = folder;
+  ASSERT_TRUE(make_index(storage(), containers, options).ok());
+  put(storage(), folder + "/c.tar", tar_of({{"1.txt", "one"}}));
+  std::string inside[] = {folder + "/c.tar"};
+  auto report = make_index(storage(), inside, {});
+  EXPECT_EQ(report.status().code(), Code::invalid);
+  EXPECT_NE(report.status().text().find("--out"), std::string::npos) << report.status().text();
+  EXPECT_FALSE(storage().stat(inside[0] + ".packtrain").ok());
+  options.out = folder_ / "elsewhere";
+  report = make_index(storage(), inside, options);
+  EXPECT_TRUE(report.ok()) << report.status().text();
+}
+
+TEST_F(OpenTest, AContainerGivenTwiceIsRefused) {
+  std::string containers[] = {a_, b_, folder_ / "set/../set/a.tar"};
+  auto report = make_index(storage(), containers, {});
+  EXPECT_EQ(report.status().code(), Code::invalid);
+  EXPECT_NE(report.status().text().find("twice"), std::string::npos) << report.status().text();
+}
+
+TEST_F(OpenTest, AFolderGivenToIndexComesWithTheAdviceThatFitsIt) {
+  const auto advice = [&](const std::string& folder) {
+    std::string containers[] = {folder};
+    auto report = make_index(storage(), containers, {});
+    EXPECT_EQ(report.status().code(), Code::unsupported);
+    return report.status().text();
+  };
+  const std::string shards = folder_ / "set", photos = folder_ / "photos", dataset = folder_ / "set.pt";
+  put(storage(), photos + "/cat.jpg", "a cat");
+  put(storage(), dataset + "/manifest.json", "{}");
+  EXPECT_NE(advice(shards + "/").find("packtrain index '" + shards + "/*.tar'"), std::string::npos);
+  EXPECT_NE(advice(photos).find("packtrain pack " + photos + " OUT"), std::string::npos);
+  EXPECT_NE(advice(dataset).find("packtrain info " + dataset), std::string::npos);
+}
+
+TEST_F(OpenTest, AnIndexThatCannotLieBesideItsContainerNamesTheWayOut) {
+  FaultyStorage flaky(storage(), {.fail_make_folder = 1});
+  std::string containers[] = {a_};
+  auto report = make_index(flaky, containers, {});
+  EXPECT_EQ(report.status().code(), Code::io);
+  EXPECT_NE(report.status().text().find("--out DIR"), std::string::npos) << report.status().text();
+  EXPECT_EQ(report.status().text().find(".tmp-"), std::string::npos) << report.status().text();
 }
 
 TEST_F(OpenTest, ChecksumRecordsEveryFieldAndBlock) {

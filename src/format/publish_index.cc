@@ -1,0 +1,141 @@
+#include "format/publish_index.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/hash.h"
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+constexpr std::string_view kManifest = "manifest.json";
+constexpr std::array<std::string_view, 3> kIndexFiles = {kManifest, "index.npz", "names.npz"};
+
+// What stands where an index is to go.
+struct Occupant {
+  bool folder = true, manifest = false;
+  uint64_t names = 0;
+  std::string foreign;  // the first name, in sorted order, that no index has
+};
+
+Result<Occupant> look_at(Storage& storage, const std::string& path) {
+  Occupant occupant;
+  PACKTRAIN_ASSIGN(info, storage.stat(path, /*follow=*/false));
+  occupant.folder = info.kind == FileKind::folder;
+  if (!occupant.folder) return occupant;
+  PACKTRAIN_TRY(storage.list(path, [&](FolderEntry&& entry) {
+    ++occupant.names;
+    occupant.manifest = occupant.manifest || entry.name == kManifest;
+    const bool known = entry.kind == FileKind::file &&
+                       std::find(kIndexFiles.begin(), kIndexFiles.end(), entry.name) != kIndexFiles.end();
+    if (!known && (occupant.foreign.empty() || entry.name < occupant.foreign)) {
+      occupant.foreign = std::move(entry.name);
+    }
+    return true;
+  }));
+  return occupant;
+}
+
+// A shard of an index lies elsewhere; that of a dataset which packtrain wrote lies in its folder.
+bool lies_inside(const ShardSpec& shard) {
+  return !shard.path.starts_with('/') && !shard.path.starts_with("../");
+}
+
+// Files of an index and nothing else, so that what somebody put there in the meantime stays.
+Status remove_index(Storage& storage, const std::string& folder) {
+  for (std::string_view name : kIndexFiles) {
+    Status removed = storage.remove(folder + "/" + std::string(name));
+    if (!removed.ok() && removed.code() != Code::not_found) return removed;
+  }
+  return storage.remove(folder);
+}
+
+// A name beside `target` that nobody has. Somebody else's, or what a killed process left, stays as it is.
+Result<std::string> free_name(Storage& storage, const std::string& target, std::string_view ending) {
+  constexpr int kTries = 1000;
+  const std::string stem = target + ".tmp-" + std::to_string(::getpid());
+  for (int i = 0; i < kTries; ++i) {
+    std::string name = stem + (i == 0 ? "" : "-" + std::to_string(i)) + std::string(ending);
+    Result<FileInfo> found = storage.stat(name, /*follow=*/false);
+    if (!found.ok() && found.status().code() == Code::not_found) return name;
+    if (!found.ok()) return found.status();
+  }
+  return Status(Code::invalid, "no temporary name beside it is free; remove those that begin with " +
+                                   printable(target) + ".tmp-");
+}
+
+Status put_in_place(Storage& storage, const std::string& part, const std::string& target) {
+  Result<Occupant> occupant = look_at(storage, target);
+  if (!occupant.ok() && occupant.status().code() != Code::not_found) return occupant.status();
+  if (!occupant.ok() || occupant->names == 0) return storage.rename(part, target);
+  PACKTRAIN_ASSIGN(old, free_name(storage, target, "-old"));
+  PACKTRAIN_TRY(storage.rename(target, old));
+  Status renamed = storage.rename(part, target);
+  if (!renamed.ok()) {
+    (void)storage.rename(old, target);
+    return renamed;
+  }
+  (void)remove_index(storage, old);  // in nobody's way if it stays
+  return {};
+}
+
+}  // namespace
+
+std::string seal_manifest(IndexBuilder::Finished& finished) {
+  finished.manifest.files = {
+      {"index.npz", finished.index_npz.size(), xxh128_hex(as_bytes(finished.index_npz))},
+      {"names.npz", finished.names_npz.size(), xxh128_hex(as_bytes(finished.names_npz))},
+  };
+  return finished.manifest.encode();
+}
+
+Status check_index_place(Storage& storage, const std::string& folder, const PublishOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    return Status(Code::invalid, why + "; it stays as it is: choose another place with --out DIR")
+        .at(printable(folder));
+  };
+  Result<Occupant> occupant = look_at(storage, folder);
+  if (!occupant.ok()) return occupant.status().code() == Code::not_found ? Status() : occupant.status();
+  if (!occupant->folder) return refuse("exists and is no folder");
+  if (occupant->names == 0) return {};
+  if (!occupant->manifest) return refuse("exists and is no index");
+  if (!options.replace_damaged) {
+    PACKTRAIN_ASSIGN(text, read_whole(storage, folder + "/" + std::string(kManifest)));
+    const Result<Manifest> manifest = Manifest::decode(text);
+    if (!manifest.ok()) return refuse("exists, and its manifest.json is not that of a sound index");
+    if (std::any_of(manifest->shards.begin(), manifest->shards.end(), lies_inside)) {
+      return refuse("is a dataset that holds its own shards, and has an index already");
+    }
+  }
+  if (!occupant->foreign.empty()) {
+    return refuse("holds an index and other things, such as " + printable(occupant->foreign));
+  }
+  return {};
+}
+
+Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::Finished& finished,
+                     const PublishOptions& options) {
+  PACKTRAIN_TRY(check_index_place(storage, folder, options));
+  PACKTRAIN_ASSIGN(part, free_name(storage, folder, ""));
+  const std::string manifest = seal_manifest(finished);
+  const WriteOptions write{.durable = options.durable, .replace = true};
+  const auto write_all = [&]() -> Status {
+    PACKTRAIN_TRY(storage.make_folder(part));
+    PACKTRAIN_TRY(write_whole(storage, part + "/index.npz", as_bytes(finished.index_npz), write));
+    PACKTRAIN_TRY(write_whole(storage, part + "/names.npz", as_bytes(finished.names_npz), write));
+    PACKTRAIN_TRY(write_whole(storage, part + "/manifest.json", as_bytes(manifest), write));
+    return put_in_place(storage, part, folder);
+  };
+  Status status = write_all();
+  if (status.ok()) return status;
+  // Nothing but this process has written there, parts of files among it. What cannot be removed does no harm.
+  (void)remove_tree(storage, part);
+  // The temporary name is no concern of the user's.
+  return Status(status.code(), "the index cannot be written: " + status.message()).at(printable(folder));
+}
+
+}  // namespace packtrain
