@@ -28,6 +28,8 @@ std::string why_refused(uint8_t code, std::string_view named, bool knows_numpy) 
     std::string what = "opcode " + std::string(op.name);
     if (!named.empty()) what += " (" + printable(named) + ")";
     what += " could execute code; packtrain reads plain dict, list, tuple, str, int and float";
+    if (knows_numpy && named.starts_with("torch"))
+      return what + ", and NumPy arrays, only: tensors are read if torch.save wrote them (\"torch\")";
     return what + (knows_numpy ? ", and NumPy arrays of numbers, only: convert other values first"
                                : " only: convert other values first, as in {str(path): int(label)}");
   }
