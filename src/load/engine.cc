@@ -127,7 +127,8 @@ void Engine::open_steps() {
 
 Status Engine::open(Step& step) {
   const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
-  PACKTRAIN_ASSIGN(batch, pool_->take(count * image_bytes + step.area_bytes));
+  const size_t decoded = spec_.delivers_bytes() ? 0 : limits_.batch_bytes;
+  PACKTRAIN_ASSIGN(batch, pool_->take(std::max(count * image_bytes + step.area_bytes, decoded)));
   const size_t before = batch->memory();
   batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1,
                  !spec_.delivers_bytes());

@@ -22,6 +22,7 @@ struct EngineLimits {
   uint32_t readers = 1;            // that read
   uint32_t reads_in_flight = 64;   // of each reader
   uint32_t open_steps = 2;         // steps that have a batch to fill
+  uint64_t batch_bytes = 0;        // what a batch takes, about
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
   uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet
 };

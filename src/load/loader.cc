@@ -257,6 +257,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
   const uint64_t batch = spec.order.global_batch / spec.order.world;
   const uint64_t batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
+  limits.batch_bytes = batch_bytes;
   limits.open_steps =
       spec.prefetch != 0
           ? spec.prefetch

@@ -82,6 +82,7 @@ void ValueColumns::prepare(size_t size, size_t fields) {
   columns_.resize(fields);
   for (Column& column : columns_) {
     if (column.begun) column.varied = column.varies;
+    if (column.varied) column.memory = Buffer();  // the room for all of one shape, which nobody needs
     column.begun = column.varies = false;
     column.area = {};
   }

@@ -214,6 +214,34 @@ TEST_F(ValuesLoadTest, PaddingMakesUpForLengthOnly) {
   EXPECT_EQ(seen, 2 * (kSamples - 1));
 }
 
+TEST_F(ValuesLoadTest, BatchesThatAreKeptEndWithASentenceAndNoSampleIsLost) {
+  put_values([](size_t) { return numbers(1 << 19, 1); });  // a batch takes 16 MiB
+  LoadSpec wanted = spec(kTokens);
+  wanted.on_error = OnError::skip;
+  wanted.prefetch = 1;
+  wanted.memory = 96 << 20;
+  auto loader = Loader::make(wanted);
+  ASSERT_TRUE(loader.ok()) << loader.status().text();
+  ASSERT_TRUE((*loader)->start(0).ok());
+  std::vector<BatchPtr> kept;
+  Status status;
+  for (;;) {
+    auto batch = (*loader)->next();
+    status = batch.status();
+    if (!batch.ok() || !*batch) break;
+    EXPECT_EQ((*batch)->size(), kBatch);
+    kept.push_back(std::move(*batch));
+  }
+  EXPECT_EQ(status.code(), Code::no_room) << status.text();
+  EXPECT_NE(status.text().find("kept alive"), std::string::npos) << status.text();
+  EXPECT_GE(kept.size(), 3u);
+  EXPECT_EQ((*loader)->report().errors, 0u);
+  kept.clear();
+  auto batch = (*loader)->next();
+  ASSERT_TRUE(batch.ok()) << batch.status().text();
+  EXPECT_EQ((*batch)->size(), kBatch);
+}
+
 TEST_F(ValuesLoadTest, AValueBeyondTheMemoryIsABadOne) {
   put_values([](size_t i) { return wav(1, i == 40 ? 18 << 20 : 64); });  // floats take four times that
   LoadSpec wanted = spec({.kind = ValueKind::audio, .type = NumberType::float32});
