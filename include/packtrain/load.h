@@ -35,6 +35,7 @@ struct LoadPart {
   std::vector<uint64_t> indices;
   uint32_t image_field = UINT32_MAX;  // into the manifest's fields
   std::vector<uint32_t> fields;       // into the manifest's fields; as many in each part
+  std::vector<double> weights;        // how often each class comes; empty: as it is (see OrderSpec)
   double fraction = 1;                // of a mixture, relative to the sum over its parts
 
   uint64_t size() const { return selected ? indices.size() : samples; }
@@ -50,7 +51,7 @@ struct LoadSpec {
   uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
   std::optional<ImageSpec> image;  // decode each part's `image_field` into Batch::images
   std::vector<ValueSpec> values;   // how each of the parts' fields is decoded; none: all are bytes
-  OrderSpec order;                 // `samples`, `shards` and `class_of` are filled in by Loader::make
+  OrderSpec order;                 // what the parts settle is filled in by Loader::make
   uint32_t rank = 0;
   uint32_t threads = 0;         // that decode; 0: the cores granted
   uint32_t prefetch = 0;        // batches made ahead; 0: chosen

@@ -101,6 +101,9 @@ class Order {
 struct MixPart {
   uint64_t samples = 0;
   double fraction = 0;  // relative to the sum over all parts
+  // As in OrderSpec: its samples are drawn, and have no epochs.
+  std::vector<double> weights = {};
+  std::function<int64_t(uint64_t sample)> class_of = {};
 };
 struct MixSpec {
   std::vector<MixPart> parts;

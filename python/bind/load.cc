@@ -50,7 +50,8 @@ nb::object numbers(nb::handle self, std::span<T> values) {
 }
 
 LoadPart make_part(const Samples& samples, const std::optional<std::string>& image_field,
-                   const std::vector<std::string>& fields, std::optional<Indices> indices, double fraction) {
+                   const std::vector<std::string>& fields, std::optional<Indices> indices,
+                   std::vector<double> weights, double fraction) {
   LoadPart part;
   part.dataset = samples.owner();
   part.first = samples.first();
@@ -62,6 +63,7 @@ LoadPart make_part(const Samples& samples, const std::optional<std::string>& ima
   }
   if (image_field) part.image_field = samples.field_id(to_text(*image_field));
   for (const std::string& field : fields) part.fields.push_back(samples.field_id(to_text(field)));
+  part.weights = std::move(weights);
   part.fraction = fraction;
   return part;
 }
@@ -72,8 +74,7 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
                                     const std::string& last, const std::string& on_error,
                                     std::optional<uint64_t> max_errors, uint32_t threads, uint32_t prefetch,
                                     uint64_t memory, uint32_t processes_here, bool check_bytes,
-                                    const std::vector<double>& weights, uint32_t chains,
-                                    std::vector<ValueSpec> values) {
+                                    uint32_t chains, std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -84,7 +85,6 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
   spec.order.global_batch = global_batch_size;
   spec.order.world = world_size;
   spec.order.last = last_of(last);
-  spec.order.weights = weights;
   spec.order.chains = chains;
   spec.rank = rank;
   spec.threads = threads;
@@ -179,7 +179,7 @@ void bind_load(nb::module_& module) {
   nb::class_<LoadPart>(module, "LoadPart", "A dataset to load, or one of those that are mixed.")
       .def(nb::new_(&make_part), nb::arg("dataset"), nb::kw_only(), nb::arg("image_field") = nb::none(),
            nb::arg("fields") = std::vector<std::string>(), nb::arg("indices") = nb::none(),
-           nb::arg("fraction") = 1.0)
+           nb::arg("weights") = std::vector<double>(), nb::arg("fraction") = 1.0)
       .def("__len__", &LoadPart::size);
   nb::class_<Loader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
       .def(nb::new_(&make_loader), nb::arg("parts"), nb::kw_only(), nb::arg("mixed") = false,
@@ -188,8 +188,7 @@ void bind_load(nb::module_& module) {
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
            nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
-           nb::arg("weights") = std::vector<double>(), nb::arg("chains") = 0,
-           nb::arg("values") = std::vector<ValueSpec>())
+           nb::arg("chains") = 0, nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
           [](Loader& self, uint64_t epoch, uint64_t consumed) {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional, Union
 
 from . import _core
 from ._numpy import np
 from .errors import InvalidError
+
+ClassWeights = Union[Sequence[float], Mapping[str, float]]
+Weights = Union[ClassWeights, Callable[[_core.Dataset], Optional[ClassWeights]]]
 
 FAR_PLACES = ("network", "fuse", "unknown")
 
@@ -85,8 +88,9 @@ def choose_indices(data: _core.Dataset, indices: Any) -> np.ndarray[Any, np.dtyp
     return np.ascontiguousarray(chosen, dtype=np.uint64)
 
 
-def choose_weights(data: _core.Dataset, weights: Sequence[float] | Mapping[str, float] | None) -> list[float]:
+def choose_weights(data: _core.Dataset, weights: Weights | None) -> list[float]:
     """How often each class comes, by its number; empty: as often as it is there."""
+    weights = weights(data) if callable(weights) else weights
     if weights is None:
         return []
     if not isinstance(weights, Mapping):

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union
 
 from . import _core
 from ._numpy import np
-from .choices import choose_batch_size, choose_indices, choose_order, choose_weights
+from .choices import Weights, choose_batch_size, choose_indices, choose_order, choose_weights
 from .errors import Error, InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_field
@@ -51,7 +51,7 @@ class Loader:
         fields: Fields | None = None,
         transform: Callable[[Sample], Sample] | None = None,
         indices: Indices | None = None,
-        weights: Sequence[float] | Mapping[str, float] | None = None,
+        weights: Weights | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         last: Literal["drop", "pad", "keep"] = "drop",
@@ -85,17 +85,16 @@ class Loader:
         self._fields = chosen_fields(self.datasets[0], wanted, own_names)
         self._decodes = {name: f.decode for name, f in self._fields.items() if f.decode is not None}
 
-        if mix is not None and weights is not None:
-            raise InvalidError("weights= are of the classes of one dataset; a mix has fractions of datasets")
-        if mix is not None and indices is not None and not callable(indices):
-            raise InvalidError("indices= of a mix is a function, which is called with each dataset")
-        class_weights = choose_weights(self.datasets[0], weights)
+        for name, given in (("indices", indices), ("weights", weights)):
+            if mix is not None and given is not None and not callable(given):
+                raise InvalidError(f"{name}= of a mix is a function, which is called with each dataset")
         self._parts = [
             _core.LoadPart(
                 data,
                 image_field=None if image is None else image_field or find_image_field(data),
                 fields=list(self._fields),
                 indices=choose_indices(data, indices),
+                weights=choose_weights(data, weights),
                 fraction=fraction,
             )
             for data, fraction in zip(self.datasets, (1.0,) if mix is None else mix.fractions)
@@ -104,7 +103,7 @@ class Loader:
             check_samples(self.datasets, self._parts)
         epoch_length = 0 if mix is None else mix.epoch_length or 0
         self._samples = samples = epoch_length or sum(len(part) for part in self._parts)
-        reads_any = mix is not None or indices is not None or bool(class_weights)
+        reads_any = mix is not None or indices is not None or weights is not None
         self._order_is_free = mix is None and shuffle and order == "auto"
         self._arguments: dict[str, Any] = {
             "mixed": mix is not None,
@@ -122,7 +121,6 @@ class Loader:
             "prefetch": 0 if prefetch == "auto" else prefetch,
             "memory": 0 if memory == "auto" else memory,
             "processes_here": processes_here(),
-            "weights": class_weights,
             "chains": 0,
             "values": [field.spec for field in self._fields.values()],
         }

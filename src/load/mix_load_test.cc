@@ -176,6 +176,24 @@ TEST_F(MixLoadTest, OnlyTheIndicesOfAPart) {
   EXPECT_EQ(counts, (std::map<int64_t, int>{{2, 24}, {17, 24}, {31, 24}}));
 }
 
+TEST_F(MixLoadTest, ClassesOfAPartComeByItsWeights) {
+  LoadSpec wanted = spec(12, 2400);
+  wanted.parts[0].weights = {3, 0, 1};
+  auto loader = make(wanted);
+  const std::vector<Seen> whole = joined(steps(*loader, 1));
+  std::map<int64_t, int> labels[3];
+  for (const auto& [source, index, label, bytes] : whole) {
+    EXPECT_EQ(bytes, bytes_[source][static_cast<size_t>(index)]);
+    ++labels[source][label];
+  }
+  EXPECT_EQ(labels[0].count(1), 0U);
+  EXPECT_EQ(labels[0][0] + labels[0][2], 1200);
+  EXPECT_NEAR(labels[0][0], 900, 75);  // five standard deviations
+  EXPECT_EQ(labels[1].size(), 3U);
+  EXPECT_EQ(joined(steps(*loader, 1, 1200)), std::vector<Seen>(whole.begin() + 1200, whole.end()));
+  EXPECT_FALSE(make(spec(12, 2400))->state().check(loader->state()).ok());
+}
+
 TEST_F(MixLoadTest, PartsWithAnotherFieldNumberBringTheirOwnBytes) {
   constexpr uint64_t kCount = 20;
   std::vector<TestSample> samples = make_samples(kCount, 300, 5);
@@ -307,8 +325,12 @@ TEST_F(MixLoadTest, WhatCannotBeLoadedIsRefused) {
   fields.parts[1].fields.clear();
   EXPECT_NE(refused(fields).find("same fields"), std::string::npos);
   LoadSpec weights = spec();
-  weights.order.weights = {1, 2, 3};
-  EXPECT_NE(refused(weights).find("weights"), std::string::npos);
+  weights.parts[1].weights = {1, 2};  // of three classes
+  EXPECT_NE(refused(weights).find("weight for every class"), std::string::npos);
+  weights.parts[1].weights = {1, 2, 3};
+  EXPECT_EQ(refused(weights), "");
+  weights.order.kind = OrderKind::source;
+  EXPECT_NE(refused(weights).find("'global'"), std::string::npos);
   LoadSpec streams = spec();
   streams.order.kind = OrderKind::streams;
   EXPECT_NE(refused(streams).find("'streams'"), std::string::npos);

@@ -55,14 +55,16 @@ void add_stream_shards(const LoadPart& part, OrderSpec& order) {
   }
 }
 
+// Of a sample as the order calls it. The part goes along, as an order may live longer than its spec.
+std::function<int64_t(uint64_t)> class_of(const LoadPart& part) {
+  if (part.weights.empty()) return {};
+  return [part](uint64_t ordered) { return part.dataset->label(part.sample_at(ordered)); };
+}
+
 Result<std::shared_ptr<const Order>> make_order_of_mixture(const LoadSpec& spec) {
-  if (!spec.order.weights.empty()) {
-    return Status(Code::unsupported,
-                  "class weights cannot be had with a mixture, whose datasets have classes of their own; "
-                  "the fractions say how often each dataset comes");
-  }
   MixSpec mix;
-  for (const LoadPart& part : spec.parts) mix.parts.push_back({part.size(), part.fraction});
+  for (const LoadPart& part : spec.parts)
+    mix.parts.push_back({part.size(), part.fraction, part.weights, class_of(part)});
   mix.epoch_length = spec.epoch_length;
   mix.kind = spec.order.kind;
   mix.seed = spec.order.seed;
@@ -73,7 +75,10 @@ Result<std::shared_ptr<const Order>> make_order_of_mixture(const LoadSpec& spec)
 }
 
 std::string selection_of(const LoadPart& part) {
-  return part.selected ? xxh128_hex(std::as_bytes(std::span(part.indices))) : std::string();
+  std::string selection;
+  if (part.selected) selection = xxh128_hex(std::as_bytes(std::span(part.indices)));
+  if (!part.weights.empty()) selection += "w" + xxh128_hex(std::as_bytes(std::span(part.weights)));
+  return selection;
 }
 
 double sum_of_fractions(const LoadSpec& spec) {
@@ -117,8 +122,8 @@ Result<std::shared_ptr<const Order>> make_order(LoadSpec& spec) {
                   "order=\"global\"");
   }
   if (spec.order.kind == OrderKind::streams) add_stream_shards(part, spec.order);
-  if (!spec.order.weights.empty())
-    spec.order.class_of = [part](uint64_t ordered) { return part.dataset->label(part.sample_at(ordered)); };
+  spec.order.weights = part.weights;
+  spec.order.class_of = class_of(part);
   PACKTRAIN_ASSIGN(order, Order::make(spec.order));
   spec.order = order->spec();
   return order;
@@ -130,8 +135,6 @@ void set_identity(const LoadSpec& spec, OrderState& state) {
     state.dataset = part.dataset->manifest().id;
     state.split = part.split;
     state.selection = selection_of(part);
-    if (!spec.order.weights.empty())
-      state.selection += "w" + xxh128_hex(std::as_bytes(std::span(spec.order.weights)));
     return;
   }
   // Hashes, so that a state is as small for a hundred datasets as for one.

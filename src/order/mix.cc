@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "order/batching.h"
+#include "order/class_draw.h"
 #include "order/interleave.h"
 #include "order/keys.h"
 #include "order/last_two.h"
@@ -16,15 +18,23 @@ constexpr double kLeastShare = 1e-12;  // less is a slip, not a share
 
 class MixOrder final : public SlicedOrder {
  public:
-  MixOrder(OrderSpec spec, std::vector<MixPart> parts, Interleave interleave)
+  struct Part {
+    uint64_t samples = 0;
+    std::optional<ClassDraw> draw;  // instead of shuffles
+  };
+  MixOrder(OrderSpec spec, std::vector<Part> parts, Interleave interleave)
       : SlicedOrder(std::move(spec)),
         parts_(std::move(parts)),
         interleave_(std::move(interleave)),
         shuffles_(new LastTwo<Permutation>[parts_.size()]) {}
 
   uint64_t replacement(uint64_t epoch, uint64_t position, uint64_t attempt) const final {
-    const uint32_t part = interleave_.at(place_in_run(epoch, position % spec().samples)).part;
-    return any_sample(parts_[part].samples, spec().seed, epoch, position, attempt);
+    const Part& part = parts_[interleave_.at(place_in_run(epoch, position % spec().samples)).part];
+    if (part.draw) {
+      const uint64_t key = position_key(spec().seed, epoch, position, attempt);
+      return part.draw->draw(purpose_key(KeyPurpose::replace, key));
+    }
+    return any_sample(part.samples, spec().seed, epoch, position, attempt);
   }
 
  private:
@@ -33,11 +43,17 @@ class MixOrder final : public SlicedOrder {
   void choose(uint64_t epoch, std::span<Pick> picks) const final {
     for (Pick& pick : picks) {
       const Interleave::Place found = interleave_.at(place_in_run(epoch, place(pick)));
-      const uint64_t samples = parts_[found.part].samples;
-      const uint64_t part_epoch = found.number / samples, part_position = found.number % samples;
+      const Part& part = parts_[found.part];
+      const uint64_t part_epoch = found.number / part.samples, part_position = found.number % part.samples;
       pick.part = found.part;
-      pick.sample = spec().kind == OrderKind::source ? part_position
-                                                     : shuffle_of(found.part, part_epoch)->at(part_position);
+      if (part.draw) {
+        const uint64_t key = position_key(spec().seed, epoch, place(pick));
+        pick.sample = part.draw->draw(purpose_key(KeyPurpose::draw, key));
+      } else if (spec().kind == OrderKind::source) {
+        pick.sample = part_position;
+      } else {
+        pick.sample = shuffle_of(found.part, part_epoch)->at(part_position);
+      }
     }
   }
 
@@ -49,7 +65,7 @@ class MixOrder final : public SlicedOrder {
     });
   }
 
-  std::vector<MixPart> parts_;
+  std::vector<Part> parts_;
   Interleave interleave_;
   std::unique_ptr<LastTwo<Permutation>[]> shuffles_;  // of each part, by its epoch
 };
@@ -63,6 +79,7 @@ Result<std::shared_ptr<const Order>> make_mix(MixSpec mix) {
                   "a mixture takes its samples from everywhere: it needs the order 'global' or "
                   "'source', not 'streams'");
   std::vector<double> fractions;
+  std::vector<MixOrder::Part> parts;
   double sum = 0;
   uint64_t samples = 0;
   for (size_t i = 0; i < mix.parts.size(); ++i) {
@@ -74,6 +91,15 @@ Result<std::shared_ptr<const Order>> make_mix(MixSpec mix) {
                       part.fraction));
     if (part.samples == 0)
       return Status(Code::invalid, fmt::format("dataset {} of the mixture has no samples; leave it out", i));
+    parts.push_back({part.samples, std::nullopt});
+    if (!part.weights.empty()) {
+      if (mix.kind != OrderKind::global)
+        return Status(Code::invalid,
+                      "class weights draw samples from everywhere: they need the order 'global'");
+      auto draw = ClassDraw::make(part.samples, part.weights, part.class_of);
+      if (!draw.ok()) return draw.status().at(fmt::format("dataset {} of the mixture", i));
+      parts.back().draw = std::move(*draw);
+    }
     fractions.push_back(part.fraction);
     sum += part.fraction;
     samples += part.samples;
@@ -99,7 +125,7 @@ Result<std::shared_ptr<const Order>> make_mix(MixSpec mix) {
   spec.last = mix.last;
   PACKTRAIN_TRY(check_batching(spec));
   return std::shared_ptr<const Order>(
-      std::make_shared<MixOrder>(std::move(spec), std::move(mix.parts), Interleave(fractions)));
+      std::make_shared<MixOrder>(std::move(spec), std::move(parts), Interleave(fractions)));
 }
 
 }  // namespace packtrain

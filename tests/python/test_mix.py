@@ -226,6 +226,16 @@ def test_indices_are_a_function_of_each_dataset(mix: pt.Mix) -> None:
         pt.Loader(mix, batch_size=10, image=IMAGE, indices=[1, 2])
 
 
+def test_weights_are_a_function_of_each_dataset(mix: pt.Mix) -> None:
+    def only_first_class(data: pt.Dataset) -> Any:
+        return [1, 0, 0, 0] if len(data.classes) == 4 else None
+
+    loader = pt.Loader(mix, batch_size=10, image=IMAGE, weights=only_first_class)
+    seen = [sample for step in steps_of(loader) for sample in step]
+    assert {label for source, _, label in seen if source == 0} == {0}
+    assert sorted({index for source, index, _ in seen if source == 1}) == list(range(11))
+
+
 def test_fields_must_be_in_every_dataset(mix: pt.Mix, first: Path, copy: Path) -> None:
     with pytest.raises(pt.InvalidError, match=r"second\.pt: .*different fields.*fields="):
         pt.Loader(mix, batch_size=4)
@@ -243,7 +253,7 @@ def test_what_is_no_mix_is_refused(mix: pt.Mix, first: Path, second: Path) -> No
             pt.Mix(parts)
     with pytest.raises(pt.InvalidError, match="epoch_length"):
         pt.Mix({first: 1}, epoch_length=0)
-    with pytest.raises(pt.InvalidError, match="weights"):
+    with pytest.raises(pt.InvalidError, match="weights= of a mix is a function"):
         pt.Loader(mix, batch_size=4, image=IMAGE, weights=[1, 1, 1, 1])
     with pytest.raises(pt.InvalidError, match="streams"):
         pt.Loader(mix, batch_size=4, image=IMAGE, order="streams")
