@@ -115,7 +115,7 @@ void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
 // as long as the consumer has a batch to take: it should not pay for this, nor for waking them all.
 void Engine::open_steps() {
   may_have_room_ = false;
-  while (open_ < steps_.size() && open_ < limits_.open_steps) {
+  while (open_ < steps_.size() && open_ < may_be_open_) {
     Step& step = *steps_[open_];
     no_batch_ = open(step);
     if (!no_batch_.ok()) break;
@@ -335,6 +335,7 @@ Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, d
     }
     step = steps_.pop();
     --open_;
+    may_be_open_ = limits_.open_steps;
     may_have_room_ = true;
   }
   decoder_wakes_.notify_one();  // one is enough, and without the lock, which it wants first of all

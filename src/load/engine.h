@@ -98,8 +98,10 @@ class Engine {
   bool stopping_ GUARDED_BY(mutex_) = false;
   Fifo<std::unique_ptr<Step>> steps_ GUARDED_BY(mutex_);  // planned, in order; the first may be taken
   size_t open_ GUARDED_BY(mutex_) = 0;                    // how many of them are open: the first ones
-  bool may_have_room_ GUARDED_BY(mutex_) = false;         // for a step to be opened: one was taken
-  Status no_batch_ GUARDED_BY(mutex_);                    // why the next step cannot be opened
+  // At first one alone: nobody is served by a second batch that takes cores from the first.
+  size_t may_be_open_ GUARDED_BY(mutex_) = 1;
+  bool may_have_room_ GUARDED_BY(mutex_) = false;  // for a step to be opened: one was taken
+  Status no_batch_ GUARDED_BY(mutex_);             // why the next step cannot be opened
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
   Fifo<Extent*> to_read_ GUARDED_BY(mutex_);
   uint64_t asked_ GUARDED_BY(mutex_) = 0;  // bytes asked for and not decoded yet
