@@ -127,7 +127,9 @@ void Engine::open_steps() {
 
 Status Engine::open(Step& step) {
   const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
-  const size_t decoded = spec_.delivers_bytes() ? 0 : limits_.batch_bytes;
+  // Decoded values take their memory while a batch is filled: those that are open may still be to take
+  // theirs.
+  const size_t decoded = spec_.delivers_bytes() ? 0 : limits_.batch_bytes * (open_ + 1);
   PACKTRAIN_ASSIGN(batch, pool_->take(std::max(count * image_bytes + step.area_bytes, decoded)));
   const size_t before = batch->memory();
   batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1,

@@ -10,6 +10,8 @@ namespace {
 constexpr uint64_t kMostAttempts = 16;                 // to replace a bad sample
 constexpr uint64_t kImageMemory = uint64_t{64} << 20;  // for one image while it is decoded, a thread
 
+constexpr uint64_t kShareOfOneValue = 4;  // of memory=: a file may claim any size
+
 }  // namespace
 
 Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order) {
@@ -21,7 +23,7 @@ Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& 
   filler->values_.resize(spec.fields());
   for (size_t field = 0; field < spec.fields(); ++field) {
     if (spec.value(field).kind == ValueKind::bytes) continue;
-    PACKTRAIN_ASSIGN(reader, ValueReader::make(spec.value(field), spec.memory));
+    PACKTRAIN_ASSIGN(reader, ValueReader::make(spec.value(field), spec.memory / kShareOfOneValue));
     filler->values_[field] = std::move(reader);
   }
   return filler;

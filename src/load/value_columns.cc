@@ -88,6 +88,9 @@ void ValueColumns::prepare(size_t size, size_t fields) {
   }
   arrays_.assign(size * fields, Slot());
   Lock lock(mutex_);
+  // One more than was needed stays; what a single huge value took does not.
+  if (loose_.size() > loose_buffer_ + 2)
+    loose_.erase(loose_.begin() + static_cast<ptrdiff_t>(loose_buffer_) + 2, loose_.end());
   loose_buffer_ = loose_used_ = 0;
 }
 
