@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "index/shard_place.h"
 
 namespace packtrain {
 namespace {
@@ -38,11 +39,6 @@ Result<Occupant> look_at(Storage& storage, const std::string& path) {
     return true;
   }));
   return occupant;
-}
-
-// A shard of an index lies elsewhere; that of a dataset which packtrain wrote lies in its folder.
-bool lies_inside(const ShardSpec& shard) {
-  return !shard.path.starts_with('/') && !shard.path.starts_with("../");
 }
 
 // Files of an index and nothing else, so that what somebody put there in the meantime stays.

@@ -383,7 +383,7 @@ bool ShardCheck::expect_gap(const Extent* before, const Extent* after, ExpectedG
 
 Result<bool> ShardCheck::compare_gap(uint64_t from, uint64_t to, const Extent* before, const Extent* after) {
   ExpectedGap expected;
-  if (layout_ == nullptr || !expect_gap(before, after, expected)) return false;
+  if (layout_ == nullptr || foreign_ || !expect_gap(before, after, expected)) return false;
   const auto [begin, end] = gap(before, after);
   from = std::max(from, begin);
   to = std::min(to, end);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "index/shard_place.h"
 #include "pack/findings.h"
 #include "pack/progress_meter.h"
 #include "pack/sequential_reader.h"
@@ -38,7 +39,8 @@ class ShardCheck {
         shard_(shard),
         samples_(std::move(samples)),
         findings_(findings),
-        meter_(meter) {}
+        meter_(meter),
+        foreign_(!lies_inside(spec)) {}
 
   // False: there is nothing that could be read, and a finding says why.
   Result<bool> open();
@@ -102,6 +104,8 @@ class ShardCheck {
   std::unique_ptr<File> file_;
   uint64_t readable_ = 0;           // bytes that are both promised and there
   const Layout* layout_ = nullptr;  // null: what lies between fields cannot be foretold
+  // Another tool wrote it: what lies between fields may follow the layout, and is no damage if it does not.
+  const bool foreign_;
   std::atomic<bool> as_laid_out_{true};
   bool has_checks_ = false, lacks_checks_ = false, whole_ = true;
   std::vector<Extent> extents_;         // by offset, none overlapping another

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -346,6 +347,52 @@ TEST(VerifyForeignTest, AZipHasItsOwnChecks) {
     EXPECT_GT(report.findings_count, 0u) << compress;
     EXPECT_EQ(report.damaged_samples, 1u) << in_words(report);
   }
+}
+
+// Headers of another tool are not what packtrain would have written, and are no damage for that.
+TEST(VerifyForeignTest, DamageInAForeignTarIsThatOfItsOwnSampleOnly) {
+  TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  IndexBuilder builder;
+  std::string bytes = lay_out_shard(builder, "a.tar", make_samples(8, 2000, 15));
+  // The owner's name in each header, which packtrain leaves empty, with the header's sum corrected.
+  for (uint64_t at = 0; at + 1024 < bytes.size();) {
+    const uint64_t size = std::stoull(bytes.substr(at + 124, 11), nullptr, 8);
+    uint64_t sum = 0;
+    bytes.replace(at + 265, 4, "root");
+    bytes.replace(at + 148, 8, "        ");
+    for (uint64_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(bytes[at + i]);
+    char digits[8];
+    std::snprintf(digits, sizeof digits, "%06o", static_cast<unsigned>(sum));
+    bytes.replace(at + 148, 7, std::string_view(digits, 7));
+    at += 512 + (size + 511) / 512 * 512;
+  }
+  put(storage, folder / "a.tar", bytes);
+  const std::vector<std::string> containers = {folder / "a.tar"};
+  MakeIndexOptions options;
+  options.checksum = true;
+  ASSERT_TRUE(make_index(storage, containers, options).ok());
+  const auto indexed_at = std::filesystem::last_write_time(folder / "a.tar");
+  ASSERT_EQ(checked(storage, folder / "a.tar").findings_count, 0u);
+  auto dataset = Dataset::open(storage, folder / "a.tar.packtrain");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  const FieldLocation at = (*dataset)->locate(3, (*dataset)->manifest().field_id("jpg"));
+  const auto flip_in_place = [&](uint64_t offset) {
+    flip(storage, folder / "a.tar", 8 * offset);
+    std::filesystem::last_write_time(folder / "a.tar", indexed_at);
+  };
+
+  flip_in_place(at.offset + 7);
+  VerifyReport report = checked(storage, folder / "a.tar");
+  EXPECT_EQ(report.damaged_samples, 1u) << in_words(report);
+  EXPECT_EQ(report.findings_count, 1u) << in_words(report);
+  EXPECT_EQ(report.findings[0].offset, at.offset);
+  flip_in_place(at.offset + 7);
+
+  flip_in_place(at.offset - 512 + 265);
+  report = checked(storage, folder / "a.tar");
+  EXPECT_EQ(report.damaged_samples, 0u) << in_words(report);
+  EXPECT_EQ(report.findings_count, 1u) << "a header: " << in_words(report);
 }
 
 TEST(VerifyForeignTest, AContainerThatChangedAfterItWasIndexedIsNoticed) {
