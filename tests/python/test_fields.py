@@ -98,6 +98,26 @@ def test_a_batch_that_is_kept_keeps_its_values(tmp_path: Path) -> None:
         np.testing.assert_array_equal(values[:, 0], positions)
 
 
+@pytest.mark.parametrize("order", ["global", "streams", "source"])
+def test_every_order_and_any_number_of_threads_deliver_the_same_values(tmp_path: Path, order: str) -> None:
+    sizes = [1 + number % 7 for number in range(60)]
+    data = packed_values(tmp_path, "npy", [npy(np.full(size, size * 100)) for size in sizes])
+    for threads in (1, 4):
+        shuffle = order != "source"
+        options: dict[str, Any] = {"shuffle": shuffle, "order": order, "threads": threads, "last": "keep"}
+        loader = pt.Loader(data, batch_size=8, fields={"npy": pt.Array(pad=-1), "id": "str"}, **options)
+        seen = {}
+        for batch in loader:
+            for position, row, length, name in zip(
+                batch["index"].tolist(), batch["npy"], batch["npy_length"].tolist(), batch["id"]
+            ):
+                assert name == str(position)
+                assert set(row[:length].tolist()) == {length * 100}
+                assert set(row[length:].tolist()) <= {-1}
+                seen[position] = length
+        assert seen == dict(enumerate(sizes))
+
+
 # Audio
 
 
