@@ -1,7 +1,5 @@
 #include "decode/jpeg_memory.h"
 
-#include <jerror.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>

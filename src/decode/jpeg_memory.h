@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 
-// jpeglib.h wants FILE and size_t to be known.
+// jpeglib.h wants FILE and size_t to be known, and jerror.h wants it.
 #include <jpeglib.h>
+
+#include <jerror.h>
 
 namespace packtrain {
 

@@ -1,7 +1,6 @@
 #include "decode/jpeg_memory.h"
 
 #include <gtest/gtest.h>
-#include <jerror.h>
 
 #include <csetjmp>
 #include <cstdlib>

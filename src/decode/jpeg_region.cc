@@ -5,8 +5,6 @@
 #include <csetjmp>
 #include <cstring>
 
-#include <jerror.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
