@@ -244,46 +244,55 @@ LoadReport DatasetLoader::report() const {
   return report;
 }
 
+EngineLimits choose_limits(const LoadSpec& spec, uint32_t cores) {
+  EngineLimits limits;
+  limits.threads = spec.threads != 0 ? spec.threads : cores;
+  const bool raw = !spec.image && spec.delivers_bytes();
+  limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
+  const uint64_t batch = spec.order.global_batch / spec.order.world;
+  limits.batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
+  limits.open_steps =
+      spec.prefetch != 0
+          ? spec.prefetch
+          : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / limits.batch_bytes, 2, kMostAhead));
+  limits.planned_steps = limits.open_steps + kStepsReadAhead;
+  limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
+  return limits;
+}
+
+// What is read and not yet used, at most.
+uint64_t bytes_ahead(const LoadSpec& spec, const EngineLimits& limits) {
+  if (spec.order.kind != OrderKind::streams) return limits.read_ahead;
+  // This rank's part of the window: pieces stay until their last sample is used.
+  uint64_t all = 0;
+  for (const StreamShard& shard : spec.order.shards) all += shard.bytes;
+  return std::min(spec.order.window_bytes, all) / spec.order.world;
+}
+
+Status check_memory(const LoadSpec& spec, const EngineLimits& limits, uint64_t memory) {
+  const uint64_t ahead = bytes_ahead(spec, limits);
+  const uint64_t batches = limits.open_steps + 2;  // those ahead, one with the user, one being asked for
+  const uint64_t needed = limits.batch_bytes * batches + ahead;
+  if (needed <= memory) return {};
+  return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
+                                   std::to_string(batches) + " batches of " +
+                                   bytes_in_words(limits.batch_bytes) + " and " + bytes_in_words(ahead) +
+                                   " to read ahead), but only " + bytes_in_words(memory) +
+                                   (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
+                                   "; choose a smaller batch or prefetch, or raise the limit");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_TRY(check_spec(spec));
   PACKTRAIN_ASSIGN(order, make_order(spec));
-
   const Grant grant = granted();
-  EngineLimits limits;
-  limits.threads = spec.threads != 0 ? spec.threads : grant.cores;
-  const bool raw = !spec.image && spec.delivers_bytes();
-  limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
-  const uint64_t batch = spec.order.global_batch / spec.order.world;
-  const uint64_t batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
-  limits.batch_bytes = batch_bytes;
-  limits.open_steps =
-      spec.prefetch != 0
-          ? spec.prefetch
-          : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / batch_bytes, 2, kMostAhead));
-  limits.planned_steps = limits.open_steps + kStepsReadAhead;
-  limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
+  const EngineLimits limits = choose_limits(spec, grant.cores);
   const uint64_t memory = spec.memory != 0
                               ? spec.memory
                               : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
-  uint64_t read_ahead = limits.read_ahead;
-  if (spec.order.kind == OrderKind::streams) {
-    // This rank's part of the window: pieces stay until their last sample is used.
-    uint64_t all = 0;
-    for (const StreamShard& shard : spec.order.shards) all += shard.bytes;
-    read_ahead = std::min(spec.order.window_bytes, all) / spec.order.world;
-  }
-  // One batch with the user, one being asked for, and those ahead.
-  const uint64_t needed = batch_bytes * (limits.open_steps + 2) + read_ahead;
-  if (needed > memory) {
-    return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
-                                     std::to_string(limits.open_steps + 2) + " batches of " +
-                                     bytes_in_words(batch_bytes) + " and " + bytes_in_words(read_ahead) +
-                                     " to read ahead), but only " + bytes_in_words(memory) +
-                                     (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
-                                     "; choose a smaller batch or prefetch, or raise the limit");
-  }
+  PACKTRAIN_TRY(check_memory(spec, limits, memory));
   spec.memory = memory;
   return std::unique_ptr<Loader>(
       std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits, memory));
