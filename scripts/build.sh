@@ -9,9 +9,25 @@ find_clang() {
 # What two presets compile with equal flags is compiled once, wherever it is built.
 export CCACHE_NOHASHDIR=1
 
-# build PRESET: configures and builds build/PRESET; says only what went wrong.
+# watch_build LOG: tells how far the build is that writes LOG, on a terminal every second in one line, elsewhere every
+# half minute. Runs beside the build, in the background, until it is ended or this shell is gone.
+watch_build() {
+  local log=$1 seconds=0 done_of
+  while kill -0 $$ 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    done_of=$(grep -o '^\[[0-9]*/[0-9]*\]' "$log" 2>/dev/null | tail -n 1) || continue
+    if [ -t 2 ]; then
+      printf '\rdev: %s %d min %02d s ' "$done_of" $((seconds / 60)) $((seconds % 60)) >&2
+    elif [ $((seconds % 30)) -eq 0 ]; then
+      say "$done_of after $seconds s"
+    fi
+  done
+}
+
+# build PRESET: configures and builds build/PRESET; says how far it is and what went wrong.
 build() {
-  local preset=$1 base=$1 folder=build/$1 library clang
+  local preset=$1 base=$1 folder=build/$1 library clang watcher failed=
   local options=()
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -38,12 +54,20 @@ build() {
     *) stop "there is no preset '$preset'; see ./dev help" ;;
   esac
   mkdir -p "$folder"
-  say "building $folder"
+  say "building $folder: up to ten minutes on 2 cores from nothing, seconds when little has changed;" \
+    "the log is $folder/build.log"
   if ! cmake --preset "$base" -B "$folder" "${options[@]}" >"$folder/configure.log" 2>&1; then
     cat "$folder/configure.log" >&2
     stop "cannot configure $folder"
   fi
-  if ! cmake --build "$folder" >"$folder/build.log" 2>&1; then
+  : >"$folder/build.log"
+  watch_build "$folder/build.log" &
+  watcher=$!
+  cmake --build "$folder" >"$folder/build.log" 2>&1 || failed=yes
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+  if [ -n "$failed" ]; then
     tail -n 100 "$folder/build.log" >&2
     stop "cannot build $folder; the whole log is $folder/build.log"
   fi
