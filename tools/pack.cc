@@ -97,6 +97,9 @@ Json report_json(const PackReport& report) {
   Json fields = Json::array(), splits = Json::array();
   for (const std::string& field : report.fields) fields.push(field);
   for (const std::string& split : report.splits) splits.push(split);
+  Json roots = Json::array();
+  for (const std::string& root : report.roots) roots.push(printable(root));
+  json.set("roots", std::move(roots));
   Json warnings = Json::array();
   for (const std::string& warning : report.warnings) warnings.push(warning);
   json.set("warnings", std::move(warnings));
@@ -123,7 +126,8 @@ void say_skipped(Run& run, const PackReport& report) {
   }
   if (report.renamed > 0) {
     run.say("renamed: " + counted(report.renamed, "key") +
-            ", so that every reader takes them; extract restores the original names");
+            " got a source's name in front or lost what some readers cannot take; extract restores the "
+            "original names");
   }
 }
 
@@ -163,7 +167,7 @@ void say_done(Run& run, const PackReport& report) {
   const double seconds = report.seconds_scan + report.seconds_write + report.seconds_publish;
   run.say("packed " + counted(report.samples, "sample") + " into " + counted(report.shards, "shard") + ", " +
           bytes_in_words(report.bytes) + ", in " + seconds_in_words(seconds) +
-          (report.seconds_write > 0 && report.shards_kept == 0
+          (report.seconds_write > 0 && report.shards_written > 0 && report.shards_kept == 0
                ? " (" +
                      bytes_in_words(
                          static_cast<uint64_t>(static_cast<double>(report.bytes) / report.seconds_write)) +
@@ -253,7 +257,10 @@ std::function<Status(Run&)> declare_pack(Options& options) {
                    "tar.gz, tar.zst, or any "
                    "container packtrain reads; NAME= names its split",
                    0)
-      .text("--root", pack.root, "what the paths in a list are relative to (default: the list's folder)")
+      .text("--root", pack.root,
+            "what the paths in a list are relative to (default: the list's folder, else the one folder in it "
+            "or "
+            "beside it where they are, which is then said)")
       .text("--format", pack.format, "webdataset (default) or zip")
       .number("--shards", pack.shards, "number of shards (of the largest split), even to one sample")
       .size("--shard-size", pack.shard_bytes,
@@ -263,9 +270,13 @@ std::function<Status(Run&)> declare_pack(Options& options) {
               "shuffled (default): every shard is a random part; stratified: with each class in proportion; "
               "source: as found")
       .number("--seed", pack.seed, "of the shuffled orders (default 0)")
-      .text("--classes", pack.classes_file, "file with class names, one a line, that fixes their numbers")
+      .text("--classes", pack.classes_file,
+            "file with class names, one a line, that fixes their numbers; with it digits in a list may be "
+            "names too")
       .text("--path-column", pack.path_column, "column of a list that holds paths (default: guessed)")
-      .text("--label-column", pack.label_column, "column of a list that holds labels (default: guessed)")
+      .text("--label-column", pack.label_column,
+            "column of a list that holds labels: whole numbers, or names of classes (default: guessed; none: "
+            "the samples have no labels)")
       .choice("--compress", pack.compress, {"auto", "none", "deflate"},
               "compression of zip shards (default auto: none)")
       .list("--sidecars", pack.sidecars, "indexes for other tools beside the shards: wids, dali, energon")

@@ -56,6 +56,7 @@ struct PackReport {
   uint64_t hidden_skipped = 0, temporary_skipped = 0, other_skipped = 0;
   std::vector<BadSample> bad;  // left out (skip_bad), or why it failed
   std::vector<std::string> fields, splits;
+  std::vector<std::string> roots;     // folders that the paths of trees and lists are relative to
   std::vector<std::string> warnings;  // what the scan found odd, a sentence each
   uint64_t classes = 0;
   uint64_t smallest_shard_samples = 0, largest_shard_samples = 0, smallest_shard_bytes = 0,

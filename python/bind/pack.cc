@@ -57,6 +57,7 @@ void bind_pack_report(nb::module_& module) {
       .field("temporary_skipped", &PackReport::temporary_skipped, "Temporary files that were left out.")
       .field("other_skipped", &PackReport::other_skipped, "Devices, sockets and the like, left out.")
       .field("bad", &PackReport::bad, "What could not be read: left out (skip_bad), or why it failed.")
+      .field("roots", &PackReport::roots, "Folders that the paths of trees and lists are relative to.")
       .field("warnings", &PackReport::warnings, "What was found odd in the source, a sentence each.")
       .field("fields", &PackReport::fields, "The names of all fields.")
       .field("splits", &PackReport::splits, "The names of all splits.")

@@ -71,6 +71,11 @@ Status add_caption_table(ScanContext& context, const Source& source, TableText& 
                          const std::vector<std::string>& columns, size_t image_column,
                          size_t caption_column) {
   CaptionCollector captions;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (i == image_column || i == caption_column || is_counter(columns[i])) continue;
+    if (!no_label_wanted(context.options, columns)) note_missing_label(context, source, columns);
+    break;
+  }
   const bool bars = table.separator() == '|';
   for (std::vector<std::string> row;;) {
     auto more = table.next(row);

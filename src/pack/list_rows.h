@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/json.h"
+#include "pack/list_labels.h"
 #include "pack/sources.h"
 
 namespace packtrain {
@@ -24,37 +24,42 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view wan
 // The error for a list whose path column is not known.
 Status no_path_column(const std::vector<std::string>& columns, std::string_view wanted);
 
-// What paths of a list are relative to: --root; the list's folder; or a folder in it or beside it where
-// `first_path` is, if it is not in the list's own folder (flickr30k_images/ beside results.csv, val2017/
-// beside annotations/).
-std::string find_root(ScanContext& context, const Source& source, std::string_view first_path);
+// --label-column none: no column is the label, unless one has that very name.
+inline constexpr std::string_view kNoLabelColumn = "none";
+bool no_label_wanted(const ScanOptions& options, const std::vector<std::string>& columns);
+// The error for a label column that is named and not there.
+Status no_label_column(const std::vector<std::string>& columns, std::string_view wanted);
+// Tells among the catalog's warnings that nothing in a list was taken for labels.
+void note_missing_label(ScanContext& context, const Source& source, const std::vector<std::string>& columns);
 
-// Takes the rows of one list, in order. Labels may be numbers or names; which, is known at the end: names if
-// a single one is no number. One thread at a time.
+// Takes the rows of one list, in order. What the paths are relative to and what the labels mean is known at
+// the end. One thread at a time.
 class ListRows {
  public:
-  ListRows(ScanContext& context, const Source& source) : context_(context), source_(source) {}
+  ListRows(ScanContext& context, const Source& source)
+      : context_(context), source_(source), labels_(!context.options.classes_file.empty()) {}
 
-  // `where` names the row for errors. The first one decides the root.
+  // `where` names the row for errors.
   Status begin(std::string_view path, std::string_view where);
-  void number_label(int64_t label);
-  void text_label(std::string_view label);           // empty: none
-  Status json_label(const Json& label, Json& rest);  // what is no label joins `rest` as "label"
-  Status end(const Json& further);                   // an object: a field "json", unless it is empty
+  void number_label(int64_t label) { labels_.add_number(context_.out, label, where_); }
+  void text_label(std::string_view label) { labels_.add_text(context_.out, label, where_); }
+  void json_label(const Json& label, Json& rest);  // what is no label joins `rest` as "label"
+  Status end(const Json& further);                 // an object: a field "json", unless it is empty
   CatalogBuilder& out() { return context_.out; }
 
   Status finish();
 
  private:
+  Status settle_root();
+
   ScanContext& context_;
   const Source& source_;
+  ListLabels labels_;
   bool begun_ = false;
-  uint32_t root_ = 0, split_ = 0;
+  std::string root_folder_;  // what absolute paths may lie in: --root or the list's folder
+  std::string where_;        // the row begun last
+  uint32_t split_ = 0;
   size_t first_sample_ = 0;
-  bool any_number_ = false;                            // as a number, not as digits
-  bool any_word_ = false;                              // a text that is no whole number
-  std::unordered_map<std::string, int64_t> text_ids_;  // provisional labels of texts
-  std::vector<std::string> texts_;
   std::unordered_set<uint64_t> folders_;  // hashes
 };
 

@@ -76,25 +76,11 @@ Status take_pickled_rows(const Pickle& pickle, ListRows& rows) {
   }
 }
 
-// Which member of the objects of a JSON list is the path, and which the label; decided by the first object.
-struct JsonColumns {
-  std::string path, label;
-};
-Result<JsonColumns> json_columns(const ScanOptions& options, const Json& object) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : object.members()) names.push_back(name);
-  const size_t path = find_column(names, options.path_column, path_column_names());
-  if (path == kNoColumn) return no_path_column(names, options.path_column);
-  const size_t label = find_column(names, options.label_column, label_column_names());
-  if (label == kNoColumn && !options.label_column.empty())
-    return Status(Code::invalid, "has no member \"" + printable(options.label_column) + "\" for the label");
-  return JsonColumns{names[path], label == kNoColumn || label == path ? "" : names[label]};
-}
-
 // Takes entries of a JSON list: objects, [path, label] pairs, or paths alone. One thread at a time.
 class JsonRows {
  public:
-  JsonRows(ScanContext& context, const Source& source) : context_(context), rows_(context, source) {}
+  JsonRows(ScanContext& context, const Source& source)
+      : context_(context), source_(source), rows_(context, source) {}
 
   Status take(const Json& entry, std::string_view where) {
     if (entry.is_string()) return take_labelled(entry.as_string(), Json(), Json::object(), where);
@@ -102,50 +88,72 @@ class JsonRows {
       return take_labelled(entry.items()[0].as_string(), entry.items()[1], Json::object(), where);
     if (!entry.is_object())
       return Status(Code::corrupt, "is neither an object, a [path, label] pair nor a path").at(where);
-    if (columns_.path.empty()) {
-      auto columns = json_columns(context_.options, entry);
-      if (!columns.ok()) return columns.status().at(where);
-      columns_ = std::move(*columns);
+    const std::vector<std::string> names = names_of(entry);
+    if (path_.empty()) {
+      const size_t path = find_column(names, context_.options.path_column, path_column_names());
+      if (path == kNoColumn) return no_path_column(names, context_.options.path_column).at(where);
+      path_ = names[path];
     }
-    if (!entry[columns_.path].is_string())
-      return Status(Code::corrupt, "has no text \"" + printable(columns_.path) + "\"").at(where);
-    Json further = Json::object();
-    for (const auto& [name, value] : entry.members())
-      if (name != columns_.path && (columns_.label.empty() || name != columns_.label))
-        further.set(name, value);
-    return take_labelled(entry[columns_.path].as_string(),
-                         columns_.label.empty() ? Json() : entry[columns_.label], std::move(further), where);
+    if (!entry[path_].is_string())
+      return Status(Code::corrupt, "has no text \"" + printable(path_) + "\"").at(where);
+    return take_object(entry[path_].as_string(), entry, names, where);
   }
 
   // One member of {path: label} or {path: {"label": …, …}}.
   Status take_member(const std::string& path, const Json& value) {
     if (!value.is_object()) return take_labelled(path, value, Json::object(), path);
-    std::vector<std::string> names;
-    for (const auto& [name, member] : value.members()) names.push_back(name);
-    const size_t label = find_column(names, context_.options.label_column, label_column_names());
-    Json further = Json::object();
-    for (size_t i = 0; i < names.size(); ++i)
-      if (i != label) further.set(names[i], value[names[i]]);
-    return take_labelled(path, label == kNoColumn ? Json() : value[names[label]], std::move(further), path);
+    return take_object(path, value, names_of(value), path);
   }
 
-  Status finish() { return rows_.finish(); }
+  Status finish() {
+    PACKTRAIN_TRY(rows_.finish());
+    if (!label_.empty() || columns_.empty() || no_label_wanted(context_.options, columns_)) return {};
+    if (!context_.options.label_column.empty())
+      return no_label_column(columns_, context_.options.label_column).at(printable(source_.path));
+    if (columns_.size() > 1 || path_.empty()) note_missing_label(context_, source_, columns_);
+    return {};
+  }
 
  private:
+  static std::vector<std::string> names_of(const Json& object) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object.members()) names.push_back(name);
+    return names;
+  }
+
+  // The first object that has a label decides what it is called: not every sample needs one.
+  Status take_object(const std::string& path, const Json& object, const std::vector<std::string>& names,
+                     std::string_view where) {
+    if (columns_.size() < names.size()) columns_ = names;
+    if (label_.empty() && !no_label_wanted(context_.options, names)) {
+      const size_t label = find_column(names, context_.options.label_column, label_column_names());
+      if (label != kNoColumn && names[label] != path_) label_ = names[label];
+    }
+    Json further = Json::object();
+    for (const auto& [name, value] : object.members())
+      if ((path_.empty() || name != path_) && (label_.empty() || name != label_)) further.set(name, value);
+    return take_labelled(path, label_.empty() ? Json() : object[label_], std::move(further), where);
+  }
+
   Status take_labelled(const std::string& path, const Json& label, Json further, std::string_view where) {
     PACKTRAIN_TRY(rows_.begin(path, where));
-    PACKTRAIN_TRY(rows_.json_label(label, further).at(where));
+    if (!context_.options.label_column.empty() && no_label_wanted(context_.options, columns_)) {
+      if (!label.is_null()) further.set("label", label);  // of a pair, which has no columns
+    } else {
+      rows_.json_label(label, further);
+    }
     return rows_.end(further);
   }
 
   ScanContext& context_;
+  const Source& source_;
   ListRows rows_;
-  JsonColumns columns_;
+  std::string path_, label_;          // names of members; label_: "" until one is found
+  std::vector<std::string> columns_;  // of the object with most members
 };
 
-Status take_table_rows(ScanContext& context, const Source& source, TableText& table,
-                       const std::vector<std::string>& columns, size_t path, size_t label) {
-  ListRows rows(context, source);
+Status take_table_rows(ListRows& rows, TableText& table, const std::vector<std::string>& columns, size_t path,
+                       size_t label) {
   for (std::vector<std::string> row;;) {
     PACKTRAIN_ASSIGN(more, table.next(row));
     if (!more) break;
@@ -164,7 +172,7 @@ Status take_table_rows(ScanContext& context, const Source& source, TableText& ta
     }
     PACKTRAIN_TRY(rows.end(further));
   }
-  return rows.finish();
+  return {};
 }
 
 }  // namespace
@@ -192,15 +200,18 @@ Status add_table_list(ScanContext& context, const Source& source) {
   const ScanOptions& options = context.options;
   const size_t path = find_column(columns, options.path_column, path_column_names());
   if (path == kNoColumn) return no_path_column(columns, options.path_column).at(printable(source.path));
-  size_t label = find_column(columns, options.label_column, label_column_names());
+  const bool label_wanted = !no_label_wanted(options, columns);
+  size_t label = label_wanted ? find_column(columns, options.label_column, label_column_names()) : kNoColumn;
   if (label == path) label = kNoColumn;
-  if (label == kNoColumn && !options.label_column.empty())
-    return Status(Code::invalid, "has no column \"" + printable(options.label_column) + "\" for the label")
-        .at(printable(source.path));
+  if (label_wanted && label == kNoColumn && !options.label_column.empty())
+    return no_label_column(columns, options.label_column).at(printable(source.path));
   const size_t caption = find_column(columns, "", caption_column_names());
   if (label == kNoColumn && caption != kNoColumn && caption != path)
     return add_caption_table(context, source, table, columns, path, caption);
-  return take_table_rows(context, source, table, columns, path, label).at(printable(source.path));
+  if (label_wanted && label == kNoColumn && columns.size() > 1) note_missing_label(context, source, columns);
+  ListRows rows(context, source);
+  PACKTRAIN_TRY(take_table_rows(rows, table, columns, path, label).at(printable(source.path)));
+  return rows.finish();
 }
 
 Status add_json_list(ScanContext& context, const Source& source) {

@@ -74,6 +74,34 @@ TEST(ListSourceTest, RootMayLieElsewhereAndPathsMayBeAbsolute) {
   EXPECT_EQ(catalog.roots[0].folder, "/data/");
 }
 
+TEST(ListSourceTest, ARootIsGuessedOnlyWhereOneFolderHoldsTheFiles) {
+  MemoryStorage storage;
+  put(storage, "w/test/1.txt", "test");
+  put(storage, "w/train/1.txt", "train");
+  put(storage, "w/lists/train.csv", "path,label\n1.txt,0\n");
+  const Status several = failure(storage, "w/lists/train.csv");
+  EXPECT_EQ(several.code(), Code::invalid);
+  for (const char* part : {"w/lists/train.csv", "w/test", "w/train", "--root"})
+    EXPECT_NE(several.text().find(part), std::string::npos) << several.text();
+
+  // A path that only one of them has settles it, wherever it stands in the list.
+  put(storage, "w/train/2.txt", "train");
+  put(storage, "w/lists/train.csv", "path,label\n1.txt,0\n1.txt,0\n2.txt,0\n");
+  const Catalog guessed = scan_ok(storage, "w/lists/train.csv");
+  ASSERT_EQ(guessed.roots.size(), 1U);
+  EXPECT_EQ(guessed.roots[0].folder, "w/train");
+  ASSERT_EQ(guessed.warnings.size(), 1U);
+  EXPECT_NE(guessed.warnings[0].find("w/train"), std::string::npos) << guessed.warnings[0];
+  EXPECT_NE(guessed.warnings[0].find("--root"), std::string::npos) << guessed.warnings[0];
+
+  // The list's own folder comes first, even if not all is there.
+  put(storage, "w/lists/1.txt", "own");
+  const Catalog own = scan_ok(storage, "w/lists/train.csv");
+  EXPECT_EQ(own.roots[0].folder, "w/lists");
+  EXPECT_EQ(own.missing, Lines{"2.txt"});
+  EXPECT_TRUE(own.warnings.empty());
+}
+
 TEST(ListSourceTest, TwoListsOverOneRootShareItsNames) {
   Files storage;
   put(storage, "data/train.pkl", "}(\x8c\5a.jpgK\1u.");
@@ -160,12 +188,101 @@ TEST(ListSourceTest, BrokenJsonIsAnError) {
   EXPECT_NE(failure(storage, "data/l.jsonl").text().find("line 2"), std::string::npos);
 }
 
-TEST(ListSourceTest, MixedLabelsAreRefusedAndDigitsAreNamesBesideNames) {
+// The same labels as every kind of list spells them: `texts` for tables, `values` for JSON.
+void expect_refused(Storage& storage, const Lines& texts, const Lines& values,
+                    std::initializer_list<std::string_view> told) {
+  std::string csv = "path,label\n", tsv = "path\tlabel\n", json = "[", lines;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    csv += "a.jpg," + texts[i] + "\n";
+    tsv += "a.jpg\t" + texts[i] + "\n";
+    json += std::string(i == 0 ? "" : ",") + "[\"a.jpg\"," + values[i] + "]";
+    lines += "{\"path\": \"a.jpg\", \"label\": " + values[i] + "}\n";
+  }
+  put(storage, "data/l.csv", csv);
+  put(storage, "data/l.tsv", tsv);
+  put(storage, "data/l.json", json + "]");
+  put(storage, "data/l.jsonl", lines);
+  for (const char* list : {"data/l.csv", "data/l.tsv", "data/l.json", "data/l.jsonl"}) {
+    const Status status = failure(storage, list);
+    EXPECT_EQ(status.code(), Code::invalid) << list << ": " << status.text();
+    for (const std::string_view part : told)
+      EXPECT_NE(status.text().find(part), std::string::npos) << list << ": " << status.text();
+  }
+}
+
+TEST(ListSourceTest, AStrayWordAmongNumbersIsRefusedInEveryList) {
   Files storage;
-  put(storage, "data/l.json", R"([["a.jpg", 1], ["b.jpg", "cat"]])");
+  expect_refused(storage, {"0", "1", "2", "n/a"}, {"0", "1", "2", "\"n/a\""}, {"\"n/a\"", "--classes"});
+  expect_refused(storage, {"cat", "7", "dog"}, {"\"cat\"", "7", "\"dog\""}, {"\"7\"", "--classes"});
+  put(storage, "data/l.csv", "path,label\na.jpg,0\nb.jpg,1\na.jpg,n/a\n");
+  EXPECT_NE(failure(storage, "data/l.csv").text().find("line 4"), std::string::npos)
+      << failure(storage, "data/l.csv").text();
+}
+
+TEST(ListSourceTest, NumbersThatAreNotWholeAreNoLabels) {
+  Files storage;
+  expect_refused(storage, {"0.143", "0.5"}, {"0.143", "0.5"}, {"0.143", "--label-column none"});
+  expect_refused(storage, {"1", "2.5"}, {"1", "2.5"}, {"2.5", "--label-column none"});
+  expect_refused(storage, {"-1", "99999999999999999999"}, {"-1", "99999999999999999999"},
+                 {"--label-column none"});
+  put(storage, "data/l.json", R"([["a.jpg", 1], ["b.jpg", [1, 2]]])");
   EXPECT_EQ(failure(storage, "data/l.json").code(), Code::invalid);
-  put(storage, "data/l.csv", "path,label\na.jpg,3\nb.jpg,cat\n");
-  EXPECT_EQ(scan_ok(storage, "data/l.csv").classes, (Lines{"3", "cat"}));
+}
+
+TEST(ListSourceTest, ValuesThatAreNoLabelsAreKept) {
+  Files storage;
+  put(storage, "data/l.csv", "path,label\na.jpg,0.143\n");
+  put(storage, "data/l.jsonl", "{\"path\": \"a.jpg\", \"label\": 0.143}\n");
+  ScanOptions options = scan_options({{"", "data/l.csv"}});
+  options.label_column = "none";
+  EXPECT_EQ(described(scan_ok(storage, options)), Lines{R"(train/- a: jpg=a.jpg json='{"label": "0.143"}')"});
+  options.sources[0].path = "data/l.jsonl";
+  EXPECT_EQ(described(scan_ok(storage, options)), Lines{R"(train/- a: jpg=a.jpg json='{"label": 0.143}')"});
+  put(storage, "data/l.json", R"([{"path": "a.jpg", "label": [1, 2]}])");
+  const Catalog several = scan_ok(storage, "data/l.json");
+  ASSERT_EQ(several.warnings.size(), 1U);
+  EXPECT_NE(several.warnings[0].find("entry 0"), std::string::npos) << several.warnings[0];
+}
+
+TEST(ListSourceTest, AFileOfClassesMakesEveryLabelAName) {
+  Files storage;
+  put(storage, "classes", "cat\n3\n0.5\n");
+  put(storage, "data/l.csv", "path,label\na.jpg,3\nb.jpg,cat\na.jpg,0.5\n");
+  ScanOptions options = scan_options({{"", "data/l.csv"}});
+  options.classes_file = "classes";
+  const Catalog catalog = scan_ok(storage, options);
+  ASSERT_EQ(catalog.samples.size(), 3U);
+  EXPECT_EQ(catalog.samples[0].label, 1);
+  EXPECT_EQ(catalog.samples[1].label, 0);
+  EXPECT_EQ(catalog.samples[2].label, 2);
+}
+
+TEST(ListSourceTest, AListWithoutLabelsSaysWhichColumnsItHas) {
+  Files storage;
+  put(storage, "data/l.csv", "path,species,note\na.jpg,cat,x\n");
+  put(storage, "data/l.jsonl", "{\"path\": \"a.jpg\", \"species\": \"cat\"}\n");
+  put(storage, "data/m.json", R"({"a.jpg": {"species": "cat"}})");
+  put(storage, "data/text.csv", "path,text,species\na.jpg,hello,cat\n");
+  for (const char* list : {"data/l.csv", "data/l.jsonl", "data/m.json", "data/text.csv"}) {
+    ScanOptions options = scan_options({{"", list}});
+    const Catalog catalog = scan_ok(storage, options);
+    ASSERT_EQ(catalog.warnings.size(), 1U) << list;
+    EXPECT_NE(catalog.warnings[0].find("species"), std::string::npos) << catalog.warnings[0];
+    EXPECT_NE(catalog.warnings[0].find("--label-column"), std::string::npos) << catalog.warnings[0];
+    options.label_column = "none";
+    EXPECT_TRUE(scan_ok(storage, options).warnings.empty()) << list;
+    options.label_column = "absent";
+    EXPECT_EQ(failure(storage, options).code(), Code::invalid) << list;
+  }
+  put(storage, "data/paths.csv", "path\na.jpg\n");
+  EXPECT_TRUE(scan_ok(storage, "data/paths.csv").warnings.empty());
+}
+
+TEST(ListSourceTest, TheLabelMayBeAbsentFromTheFirstObjects) {
+  Files storage;
+  put(storage, "data/l.jsonl", "{\"path\": \"a.jpg\"}\n{\"path\": \"b.jpg\", \"label\": 4}\n");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.jsonl")),
+            (Lines{"train/- a: jpg=a.jpg", "train/4 b: cls='4' jpg=b.jpg"}));
 }
 
 TEST(ListSourceTest, LabelsBeyondTheClassesAreRefused) {

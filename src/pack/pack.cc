@@ -395,6 +395,10 @@ Status Packer::finish(Plan& plan) {
   log.append("samples", uint64_t{plan.order.size()}).append("resumed", resumed_);
   log.append("seconds_scan", report.seconds_scan).append("seconds_write", report.seconds_write);
   log.append("source_inodes", plan.catalog.files);
+  Json roots = Json::array(), warnings = Json::array();
+  for (const std::string& root : report.roots) roots.push(printable(root));
+  for (const std::string& warning : report.warnings) warnings.push(warning);
+  log.append("roots", std::move(roots)).append("warnings", std::move(warnings));
   request.log_json = log.dump(1) + "\n";
   PACKTRAIN_TRY(publish(storage_, plan, *format_, request, report));
   report.published = true;
@@ -432,6 +436,7 @@ void Packer::describe(const Plan& plan) {
   report.inodes_before = plan.catalog.files;
   report.renamed = plan.renamed;
   report.warnings = plan.catalog.warnings;
+  for (const CatalogRoot& root : plan.catalog.roots) report.roots.push_back(root.folder);
   const Skipped& skipped = plan.catalog.skipped;
   report.hidden_skipped = skipped.hidden;
   report.temporary_skipped = skipped.temporary;
