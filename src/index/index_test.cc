@@ -176,6 +176,14 @@ TEST_F(IndexTest, EveryFlippedBitOfTheManifestIsNoticed) {
     EXPECT_FALSE(Manifest::decode(std::string_view(text).substr(0, cut)).ok());
 }
 
+TEST_F(IndexTest, ASplitWhoseShardsWouldLieElsewhereIsRefused) {
+  for (const char* name : {"../x", "a/b", "", ".x", "-x", "x\n"}) {
+    Manifest manifest = three_samples().finish().manifest;
+    manifest.splits.front().name = name;
+    EXPECT_EQ(Manifest::decode(manifest.encode()).status().code(), Code::corrupt) << name;
+  }
+}
+
 TEST_F(IndexTest, ManifestOfANewerVersionIsRefusedWithAdvice) {
   Manifest manifest = three_samples().finish().manifest;
   manifest.version = 2;

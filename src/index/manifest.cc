@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "index/split_name.h"
 #include "packtrain/index.h"
 
 namespace packtrain {
@@ -111,6 +112,8 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
   for (const Json& split : json["splits"].items()) {
     manifest.splits.push_back(
         {split["name"].as_string(), split["first"].as_uint(), split["count"].as_uint()});
+    if (const Status name = check_split_name(manifest.splits.back().name); !name.ok())
+      return Status(Code::corrupt, name.message());
     if (manifest.splits.back().first != next || manifest.splits.back().count > manifest.samples - next) {
       return Status(Code::corrupt, "the splits of the manifest do not follow each other");
     }

@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <numeric>
 #include <thread>
 
 #include "base/json.h"
 #include "base/version.h"
 #include "base/words.h"
+#include "index/split_name.h"
 #include "pack/catalog.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
@@ -90,6 +92,8 @@ class Packer {
 Status Packer::check_options() {
   if (options_.sources.empty()) return Status(Code::invalid, "name at least one source");
   if (out_.empty()) return Status(Code::invalid, "name the folder to make");
+  for (const auto& [split, source] : options_.sources)
+    if (!split.empty()) PACKTRAIN_TRY(check_split_name(split));
   if (options_.tasks == 0 || options_.task >= options_.tasks) {
     return Status(Code::invalid, "the task must be from 0 to " + std::to_string(options_.tasks - 1) + " of " +
                                      std::to_string(options_.tasks));
@@ -134,6 +138,12 @@ bool Packer::published_meanwhile() {
   report.published = true;
   report.shards = log["shards"].as_uint();
   report.samples = log["samples"].as_uint();
+  report.inodes_before = log["source_inodes"].as_uint();
+  report.inodes_after = report.shards + 5;
+  if (const auto dataset = Dataset::open(storage_, out_); dataset.ok()) {
+    report.bytes = 0;
+    for (const ShardSpec& shard : (*dataset)->manifest().shards) report.bytes += shard.bytes;
+  }
   report.shards_missing = 0;
   report.bad.clear();
   // A part that was begun again after OUT had its name is of no use to anyone.
@@ -146,7 +156,13 @@ bool Packer::published_meanwhile() {
 
 Status Packer::check_target() {
   auto info = storage_.stat(out_);
-  if (!info.ok()) return info.status().code() == Code::not_found ? Status() : info.status();
+  if (!info.ok() && info.status().code() == Code::not_found) {
+    if (!storage_.stat(out_, false).ok()) return {};
+    return Status(Code::invalid,
+                  "is a symbolic link to nothing; remove it, or choose another name for the dataset")
+        .at(printable(out_));
+  }
+  if (!info.ok()) return info.status();
   return Status(
              Code::invalid,
              "exists already; a dataset is never changed in place: choose another name, or remove it first")
@@ -196,6 +212,11 @@ Result<Plan> Packer::load_plan() {
   }
   PACKTRAIN_ASSIGN(identity, plan_identity(storage_, options_));
   if (plan->identity != identity) {
+    if (const std::string worker = process_at_work(storage_, part_); !worker.empty()) {
+      return Status(Code::invalid, "another pack, with other sources or options, is being made there by " +
+                                       worker + "; wait until it is done, or choose another name")
+          .at(printable(part_));
+    }
     return Status(Code::invalid,
                   "belongs to an unfinished pack with other sources or options; finish that one with its own "
                   "options, or remove the folder")
@@ -237,8 +258,10 @@ Result<Plan> Packer::get_plan() {
 }
 
 uint64_t Packer::planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const {
+  constexpr uint64_t kTarEnd = 1024;  // two empty blocks
   uint64_t bytes = 0;
   for (uint32_t number : shards) {
+    bytes += kTarEnd;
     const ShardPlan& shard = plan.shards[number];
     for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
       const uint64_t sample = plan.order[i];
@@ -446,16 +469,16 @@ void Packer::describe(const Plan& plan) {
   report.splits = plan.catalog.splits;
   report.classes = plan.catalog.classes.size();
   report.inodes_after = plan.shards.size() + 5;
+  std::vector<uint32_t> all(plan.shards.size());
+  std::iota(all.begin(), all.end(), 0U);
+  report.bytes = planned_bytes(plan, all);
 }
 
 Status Packer::dry_run() {
   PACKTRAIN_ASSIGN(plan, make_new_plan());
   describe(plan);
-  std::vector<uint32_t> all(plan.shards.size());
-  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-  report.bytes = planned_bytes(plan, all);
   // A dry run tells what would stop the pack; it does not fail by it. What is lacking is in the report.
-  const Status room = check_room(report.bytes, all.size() * 2 + 8);
+  const Status room = check_room(report.bytes, plan.shards.size() * 2 + 8);
   if (!room.ok() && room.code() != Code::no_room) report.warnings.push_back(room.text());
   estimate(plan);
   return {};
@@ -468,6 +491,7 @@ Status Packer::give_name() {
   report.published = true;
   report.samples = dataset->samples();
   report.shards = report.shards_kept = dataset->manifest().shards.size();
+  report.bytes = 0;
   for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
   return {};
 }

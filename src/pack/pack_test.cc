@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,12 +12,15 @@
 #include "io/test_storage.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
+#include "pack/task.h"
 #include "packtrain/pack.h"
 
 namespace packtrain {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool mentions(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 class PackTest : public testing::Test {
  protected:
@@ -452,6 +456,88 @@ TEST_F(PackTest, PlanFileRoundTripsAndNoticesDamage) {
   EXPECT_EQ(encode_plan(*plan), bytes);
   bytes[bytes.find("class1/")] = 'C';
   EXPECT_FALSE(decode_plan(as_bytes(bytes)).ok());
+}
+
+TEST_F(PackTest, SplitsAreCalledByPlainNames) {
+  make_tree(6);
+  PackOptions pack_options = options("sub/out");
+  for (const std::string& name : {std::string("../x"), std::string("a/b"), std::string(".hidden"),
+                                  std::string("-x"), std::string("a\nb"), std::string(65, 'x')}) {
+    pack_options.sources[0].first = name;
+    const auto packed = pack(posix_storage(), pack_options);
+    EXPECT_EQ(packed.status().code(), Code::invalid) << name;
+    EXPECT_TRUE(mentions(packed.status().text(), "name of a split")) << packed.status().text();
+  }
+  EXPECT_FALSE(fs::exists(path("sub")));
+  pack_options.sources[0].first = "train_1.0-a+b";
+  EXPECT_TRUE(pack(posix_storage(), pack_options).ok());
+}
+
+TEST_F(PackTest, ANumberOfShardsThatCannotBeIsSaid) {
+  make_tree(12);
+  PackOptions pack_options = options("out");
+  pack_options.dry_run = true;
+  EXPECT_TRUE(pack(posix_storage(), pack_options)->warnings.empty());
+  pack_options.shards = 1000;
+  auto packed = pack(posix_storage(), pack_options);
+  ASSERT_TRUE(packed.ok());
+  ASSERT_EQ(packed->warnings.size(), 1U);
+  EXPECT_TRUE(mentions(packed->warnings[0], "1,000")) << packed->warnings[0];
+  pack_options.shards = 2;
+  pack_options.ranks = 9;
+  packed = pack(posix_storage(), pack_options);
+  ASSERT_TRUE(packed.ok());
+  EXPECT_EQ(packed->shards, 9U);
+  ASSERT_EQ(packed->warnings.size(), 1U);
+  EXPECT_TRUE(mentions(packed->warnings[0], "--ranks 9")) << packed->warnings[0];
+}
+
+TEST_F(PackTest, ADatasetInTheSourceIsLeftOut) {
+  make_tree(9);
+  PackOptions first = options("tree/old.pt");
+  ASSERT_TRUE(pack(posix_storage(), first).ok());
+  const auto packed = pack(posix_storage(), options("out"));
+  ASSERT_TRUE(packed.ok()) << packed.status().text();
+  EXPECT_EQ(packed->samples, 9U);
+  EXPECT_EQ(packed->classes, 3U);
+  ASSERT_EQ(packed->warnings.size(), 1U);
+  EXPECT_TRUE(mentions(packed->warnings[0], "old.pt")) << packed->warnings[0];
+}
+
+TEST_F(PackTest, APlanAndADryRunSayTheBytesThatAreWritten) {
+  make_tree(20);
+  PackOptions pack_options = options("out");
+  pack_options.dry_run = true;
+  const uint64_t said = pack(posix_storage(), pack_options)->bytes;
+  pack_options.dry_run = false;
+  pack_options.plan_only = true;
+  EXPECT_EQ(pack(posix_storage(), pack_options)->bytes, said);
+  pack_options.plan_only = false;
+  EXPECT_EQ(pack(posix_storage(), pack_options)->bytes, said);
+  // Another task of several that comes late finds the dataset whole, and says the same of it.
+  pack_options.tasks = 2;
+  EXPECT_EQ(pack(posix_storage(), pack_options)->bytes, said);
+}
+
+TEST_F(PackTest, ALinkToNothingIsNoTarget) {
+  make_tree(6);
+  fs::create_symlink(path("nowhere"), path("out"));
+  const auto packed = pack(posix_storage(), options("out"));
+  EXPECT_EQ(packed.status().code(), Code::invalid);
+  EXPECT_TRUE(mentions(packed.status().text(), "symbolic link")) << packed.status().text();
+  EXPECT_FALSE(fs::exists(path("out.part")));
+}
+
+TEST_F(PackTest, APackThatRunsIsNotCalledUnfinished) {
+  make_tree(6);
+  PackOptions pack_options = options("out");
+  pack_options.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), pack_options).ok());
+  pack_options.seed = 7;
+  EXPECT_TRUE(mentions(pack(posix_storage(), pack_options).status().text(), "unfinished"));
+  put("out.part/train-000000.tar.tmp-" + process_token(), "");
+  const std::string text = pack(posix_storage(), pack_options).status().text();
+  EXPECT_TRUE(mentions(text, "process " + std::to_string(getpid()))) << text;
 }
 
 }  // namespace

@@ -199,6 +199,10 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     bytes[split] += packed_bytes(plan.catalog, i);
   }
   const uint64_t most_bytes = *std::max_element(bytes.begin(), bytes.end());
+  if (options.shards != 0 && options.ranks > options.shards)
+    plan.catalog.warnings.push_back("--ranks " + std::to_string(options.ranks) +
+                                    " asks for a shard for each rank, which is more than --shards " +
+                                    std::to_string(options.shards) + "; the larger number holds");
   for (uint32_t split = 0; split < splits; ++split) {
     std::vector<uint64_t>& samples = of_split[split];
     if (samples.empty()) continue;
@@ -211,7 +215,12 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
           (static_cast<unsigned __int128>(options.shards) * bytes[split] + most_bytes - 1) /
           std::max<uint64_t>(most_bytes, 1));
     }
-    shards = std::clamp<uint64_t>(std::max(shards, options.ranks), 1, samples.size());
+    shards = std::max(shards, options.ranks);
+    if (shards > samples.size() && (options.shards != 0 || options.ranks > 1))
+      plan.catalog.warnings.push_back(
+          "split \"" + plan.catalog.splits[split] + "\" has " + counted(samples.size(), "sample") +
+          ", so it gets " + counted(samples.size(), "shard") + " and not " + count_in_words(shards));
+    shards = std::clamp<uint64_t>(shards, 1, samples.size());
     if (shards > kMostShards) {
       return Status(Code::invalid, "that would be " + count_in_words(shards) +
                                        " shards, more than six digits can number; "

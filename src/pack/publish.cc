@@ -202,6 +202,7 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   for (const std::string& path : plan.catalog.missing)
     left_out.push_back({path, "is listed, but no file is there"});
   report.smallest_shard_samples = report.smallest_shard_bytes = UINT64_MAX;
+  report.bytes = 0;  // as planned until now
   for (const ShardPlan& shard : plan.shards) {
     PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
     for (const BadSample& bad : rows.reasons) left_out.push_back({below_root(plan, bad.path), bad.what});

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/words.h"
+#include "index/split_name.h"
 #include "pack/archive_stream.h"
 #include "pack/catalog.h"
 #include "pack/class_file.h"
@@ -188,6 +189,8 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
     const size_t first_sample = out.catalog().samples.size();
     out.begin_source();
     PACKTRAIN_TRY(add_source(context, sources[i], kinds[i], listings[i]));
+    for (const std::string& split : out.catalog().splits)
+      PACKTRAIN_TRY(check_split_name(split).at(printable(sources[i].path)));
     if (kinds[i] == SourceKind::tree) warn_of_archives(out.catalog(), sources[i], first_sample);
   }
   PACKTRAIN_TRY(out.finish(classes, options.classes_file));

@@ -31,8 +31,12 @@ Result<int64_t> label_of(const Dataset& dataset, std::string_view name) {
   const auto named = std::find(classes.begin(), classes.end(), name);
   if (named != classes.end()) return named - classes.begin();
   int64_t label = kNoLabel;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), label);
-  if (error == std::errc() && end == name.data() + name.size()) {
+  const auto is_number = [&label](std::string_view text) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  // Where classes are called by numbers, a number is a name: class number 2 may be called "10".
+  if (std::none_of(classes.begin(), classes.end(), is_number) && is_number(name)) {
     const auto labels = dataset.labels();
     const bool is_class = label >= 0 && label < static_cast<int64_t>(classes.size());
     if (is_class || std::find(labels.begin(), labels.end(), label) != labels.end()) return label;

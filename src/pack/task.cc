@@ -64,6 +64,20 @@ Status remove_dead_parts(Storage& storage, const std::string& folder, std::strin
   return {};
 }
 
+std::string process_at_work(Storage& storage, const std::string& folder) {
+  std::string worker;
+  (void)storage.list(folder, [&](FolderEntry&& entry) {
+    const size_t at = entry.name.rfind(kTemporary);
+    if (at == std::string::npos) return true;
+    const std::string token = entry.name.substr(at + kTemporary.size());
+    const size_t host = token.find('-'), process = token.find('-', host + 1);
+    if (host == token.npos || process == token.npos || token_is_dead(token)) return true;
+    worker = "process " + token.substr(host + 1, process - host - 1) + " on host " + token.substr(0, host);
+    return false;
+  });
+  return worker;
+}
+
 struct Heartbeat::State {
   Storage& storage;
   std::string path;

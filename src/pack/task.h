@@ -18,6 +18,9 @@ bool token_is_dead(std::string_view token);
 // Removes temporary files and folders in `folder` whose makers are gone, and those of the token `own`.
 Status remove_dead_parts(Storage& storage, const std::string& folder, std::string_view own = {});
 
+// "process 12 on host x", for one that has temporary files in `folder` and is not known to be gone; else "".
+std::string process_at_work(Storage& storage, const std::string& folder);
+
 // While it lives, a thread writes a growing number to `path` every few seconds, so that others see that
 // someone is at work. Removed at the end.
 class Heartbeat {

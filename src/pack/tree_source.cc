@@ -302,6 +302,10 @@ Status add_walked_tree(ScanContext& context, const Source& source, Listing& list
   if (const uint64_t broken = listing.skipped.broken_links; broken > 0)
     catalog.warnings.push_back(printable(source.path) + " holds " + counted(broken, "symbolic link") +
                                " to nothing, left out: " + names_in_words(listing.broken_links, broken));
+  if (const size_t datasets = listing.datasets.size(); datasets > 0)
+    catalog.warnings.push_back(printable(source.path) + " holds " + counted(datasets, "dataset") +
+                               " of packtrain, left out: " + names_in_words(listing.datasets, datasets) +
+                               "; give such a folder as a source of its own to pack what is in it");
   const uint32_t root = context.out.add_root(source.path, source.name);
   PACKTRAIN_ASSIGN(labels, read_label_files(context, source, listing));
   const auto fill = [&](size_t file, Cell& cell) {

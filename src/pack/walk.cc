@@ -122,6 +122,11 @@ class Walker {
       levels_.push_back(std::move(level));
       return {};
     }
+    if (!path_.empty() && is_dataset()) {
+      out_.datasets.push_back(path_);
+      levels_.push_back(std::move(level));
+      return {};
+    }
     skip_unwanted();
     std::sort(entries_.begin(), entries_.end(),
               [&](const Entry& a, const Entry& b) { return name_of(a) < name_of(b); });
@@ -146,6 +151,16 @@ class Walker {
     }
     levels_.push_back(std::move(level));
     return {};
+  }
+
+  // Whether entries_ are those of a dataset: to pack its shards as files would hide what is in them.
+  bool is_dataset() const {
+    bool manifest = false, index = false;
+    for (const Entry& entry : entries_) {
+      manifest |= name_of(entry) == "manifest.json";
+      index |= name_of(entry) == "index.npz";
+    }
+    return manifest && index;
   }
 
   // Hidden and temporary names, sockets, pipes and devices.

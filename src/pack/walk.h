@@ -27,6 +27,7 @@ struct Listing {
   std::vector<FileInfo> known;  // facts of files behind symlinks: to follow those was to look
   uint64_t folders = 0;         // the root among them
   Skipped skipped;
+  std::vector<std::string> datasets;      // folders below the root that packtrain made, left out
   std::vector<std::string> broken_links;  // the first of Skipped::broken_links
   std::vector<std::string> trouble;  // what could not be listed or followed, a sentence each, up to a limit
   uint64_t trouble_count = 0;
