@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from .errors import InvalidError
 ClassWeights = Union[Sequence[float], Mapping[str, float]]
 Weights = Union[ClassWeights, Callable[[_core.Dataset], Optional[ClassWeights]]]
 
+ORDERS = ("auto", "global", "streams", "source")
 FAR_PLACES = ("network", "fuse", "unknown")
 
 
@@ -37,7 +39,11 @@ def choose_batch_size(batch_size: int | None, global_batch_size: int | None, wor
     if (batch_size is None) == (global_batch_size is None):
         raise InvalidError("give either batch_size= (of each rank) or global_batch_size= (of all ranks)")
     size = batch_size if global_batch_size is None else global_batch_size
-    if size is None or size < 1:
+    try:
+        size = operator.index(size)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidError(f"the size of a batch is a whole number, not {size!r}") from None
+    if size < 1:
         raise InvalidError(f"a batch has at least one sample, not {size}")
     if global_batch_size is None:
         return size * world_size
@@ -54,6 +60,8 @@ def choose_batch_size(batch_size: int | None, global_batch_size: int | None, wor
 def choose_order(data: _core.Dataset, shuffle: bool, order: str, reads_any: bool) -> str:
     """Where bytes are far, large sequential reads; else an exact shuffle. `reads_any`: samples are taken from
     anywhere, which large reads would not serve."""
+    if order not in ORDERS:
+        raise InvalidError(f"order= is one of {', '.join(map(repr, ORDERS))}, not {order!r}")
     if not shuffle:
         if order not in ("auto", "source"):
             raise InvalidError(

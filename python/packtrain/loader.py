@@ -65,6 +65,11 @@ class Loader:
         self.datasets = open_datasets(dataset, split)
         # The one that is loaded, or the mix as it was given.
         self.dataset: Any = self.datasets[0] if mix is None else mix
+        if image is not None and not isinstance(image, ImageTransform):
+            raise InvalidError(
+                f"image= is a transform, such as packtrain.RandomResizedCrop(224), not {image!r}; the field "
+                "that it reads is image_field="
+            )
         self.rank, self.world_size, _ = find_ranks(rank, world_size)
         self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
         self.batch_size = self.global_batch_size // self.world_size

@@ -126,7 +126,9 @@ def test_the_order_follows_the_place(
     ("options", "says"),
     [
         ({"shuffle": False, "order": "global"}, "contradict"),
-        ({"order": "random"}, "random"),
+        ({"order": "random"}, "'auto', 'global', 'streams', 'source', not 'random'"),
+        ({"image": "jpg"}, "image= is a transform"),
+        ({"batch_size": "3"}, "whole number"),
         ({"order": "streams", "indices": [1]}, "streams"),
         ({"last": "half"}, "last is drop, pad or keep"),
         ({"on_error": "ignore"}, "on_error is raise, skip or replace"),
@@ -142,7 +144,7 @@ def test_the_order_follows_the_place(
 )
 def test_wrong_arguments_are_a_sentence(train: pt.Dataset, options: dict[str, Any], says: str) -> None:
     with pytest.raises((pt.InvalidError, pt.UnsupportedError), match=says):
-        pt.Loader(train, batch_size=4, **options)
+        pt.Loader(train, **{"batch_size": 4, **options})
 
 
 def test_unknown_arguments_are_errors(train: pt.Dataset) -> None:
