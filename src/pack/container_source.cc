@@ -34,6 +34,15 @@ bool has_splits(const Manifest& manifest) {
   return manifest.splits.size() > 1 || (manifest.splits.size() == 1 && manifest.splits[0].name != "all");
 }
 
+// A folder with what is in it, or the containers alone: an index that was made of them just now is no file.
+uint64_t inodes_of(Storage& storage, const std::string& path, const Manifest& manifest) {
+  const auto info = storage.stat(path);
+  if (!info.ok() || info->kind != FileKind::folder) return manifest.shards.size();
+  uint64_t inodes = 1;
+  const Status listed = storage.list(path, [&](FolderEntry&&) { return ++inodes > 0; });
+  return listed.ok() ? inodes : 1 + manifest.shards.size() + manifest.files.size();
+}
+
 std::string split_names(const Manifest& manifest) {
   std::string names;
   for (const SplitSpec& split : manifest.splits) names += (names.empty() ? "" : ", ") + printable(split.name);
@@ -71,7 +80,7 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
   if (dataset.samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
 
   PACKTRAIN_ASSIGN(fields, map_fields(out, manifest));
-  catalog.files += manifest.shards.size() + manifest.files.size();
+  catalog.files += inodes_of(context.storage, source.path, manifest);
   std::vector<int64_t> class_ids;
   for (const std::string& name : manifest.classes) class_ids.push_back(out.class_id(name));
   if (!manifest.classes.empty()) {

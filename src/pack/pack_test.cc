@@ -519,6 +519,20 @@ TEST_F(PackTest, APlanAndADryRunSayTheBytesThatAreWritten) {
   EXPECT_EQ(pack(posix_storage(), pack_options)->bytes, said);
 }
 
+TEST_F(PackTest, InodesOfShardsAndDatasetsAreThoseOnDisk) {
+  make_tree(6);
+  PackOptions pack_options = options("first");
+  pack_options.shards = 1;
+  ASSERT_TRUE(pack(posix_storage(), pack_options).ok());
+  pack_options.dry_run = true;
+  pack_options.out = path("out");
+  pack_options.sources = {{"", path("first")}};
+  const auto entries = std::distance(fs::directory_iterator(path("first")), fs::directory_iterator());
+  EXPECT_EQ(pack(posix_storage(), pack_options)->inodes_before, 1U + static_cast<uint64_t>(entries));
+  pack_options.sources = {{"", path("first/train-000000.tar")}};
+  EXPECT_EQ(pack(posix_storage(), pack_options)->inodes_before, 1U);
+}
+
 TEST_F(PackTest, ALinkToNothingIsNoTarget) {
   make_tree(6);
   fs::create_symlink(path("nowhere"), path("out"));
