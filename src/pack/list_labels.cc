@@ -34,29 +34,35 @@ void ListLabels::Kind::note(std::string_view text, std::string_view place) {
   where = place;
 }
 
-void ListLabels::add_word(CatalogBuilder& out, std::string_view text) {
+int64_t ListLabels::word_id(std::string_view text) {
   const auto [at, added] =
       word_ids_.try_emplace(std::string(text), static_cast<int64_t>(distinct_words_.size()));
   if (added) distinct_words_.emplace_back(text);
-  out.set_label(at->second);
+  return at->second;
+}
+
+void ListLabels::add_whole_number(CatalogBuilder& out, int64_t label, std::string_view text,
+                                  std::string_view where) {
+  numbers_.note(text, where);
+  if (classes_are_given_) number_words_.emplace_back(out.catalog().samples.size() - 1, word_id(text));
+  out.set_label(label);
 }
 
 void ListLabels::add_number(CatalogBuilder& out, int64_t label, std::string_view where) {
-  if (numbers_.count == 0) numbers_.first = std::to_string(label);
-  numbers_.note(numbers_.first, where);
-  if (classes_are_given_) number_samples_.push_back(out.catalog().samples.size() - 1);
-  out.set_label(label);
+  char digits[24];
+  const char* end = std::to_chars(digits, digits + sizeof digits, label).ptr;
+  add_whole_number(out, label, std::string_view(digits, static_cast<size_t>(end - digits)), where);
 }
 
 void ListLabels::add_text(CatalogBuilder& out, std::string_view text, std::string_view where) {
   if (text.empty()) return;
   if (int64_t number = 0; parse_whole_number(text, number)) {
-    add_number(out, number, where);
+    add_whole_number(out, number, text, where);
   } else if (is_number(text) && !classes_are_given_) {
     fractions_.note(text, where);
   } else {
     words_.note(text, where);
-    add_word(out, text);
+    out.set_label(word_id(text));
   }
 }
 
@@ -119,16 +125,10 @@ Status ListLabels::finish(CatalogBuilder& out, size_t first_sample, std::string_
   }
   out.labels_are_named();
   std::vector<CatalogSample>& samples = out.catalog().samples;
-  auto number = number_samples_.begin();
-  for (size_t i = first_sample; i < samples.size(); ++i) {
-    int64_t& label = samples[i].label;
-    if (number != number_samples_.end() && *number == i) {
-      label = out.class_id(std::to_string(label));
-      ++number;
-    } else if (label != kNoLabel) {
+  for (const auto& [sample, word] : number_words_) samples[sample].label = word;
+  for (size_t i = first_sample; i < samples.size(); ++i)
+    if (int64_t& label = samples[i].label; label != kNoLabel)
       label = out.class_id(distinct_words_[static_cast<size_t>(label)]);
-    }
-  }
   return {};
 }
 

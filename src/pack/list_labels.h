@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -35,13 +36,15 @@ class ListLabels {
     std::string first, where;
     void note(std::string_view text, std::string_view place);
   };
-  void add_word(CatalogBuilder& out, std::string_view text);
+  int64_t word_id(std::string_view text);
+  void add_whole_number(CatalogBuilder& out, int64_t label, std::string_view text, std::string_view where);
   Status mixture(const Kind& odd, std::string_view is, std::string_view others_are,
                  std::string_view advice) const;
 
   const bool classes_are_given_;
   Kind numbers_, words_, fractions_, structures_;  // fractions: numbers that are not whole, or too large
-  std::vector<size_t> number_samples_;             // only with classes, where a number may turn out a name
+  // With classes, where a number may turn out to be a name: sample, and its position in distinct_words_.
+  std::vector<std::pair<size_t, int64_t>> number_words_;
   std::unordered_map<std::string, int64_t> word_ids_;
   std::vector<std::string> distinct_words_;  // by the provisional label of the samples that have one
 };

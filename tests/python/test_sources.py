@@ -333,10 +333,15 @@ def test_whole_numbers_as_floats_are_numbers(tmp_path: Path, labels: list[str]) 
     assert data[1]["cls"] == 1
 
 
-def test_fractions_are_names(tmp_path: Path) -> None:
+def test_fractions_are_names_only_where_classes_say_so(tmp_path: Path) -> None:
     write_tree(tmp_path, {f"{n}.txt": b"x" for n in range(2)})
     (tmp_path / "list.csv").write_text("path,label\n0.txt,0.0\n1.txt,0.5\n")
-    assert pack(tmp_path / "list.csv", tmp_path).classes == ["0.0", "0.5"]
+    with pytest.raises(pt.InvalidError, match=r"line 3: the label 0\.5 is no whole number"):
+        pack(tmp_path / "list.csv", tmp_path)
+    (tmp_path / "classes.txt").write_text("0.5\n0.0\n")
+    data = pack(tmp_path / "list.csv", tmp_path, classes=tmp_path / "classes.txt", order="source")
+    assert data.classes == ["0.5", "0.0"]
+    assert data.labels.tolist() == [1, 0]
 
 
 def test_a_folder_in_a_list_is_a_bad_row(tree: Path, tmp_path: Path) -> None:
