@@ -204,6 +204,12 @@ class TreeBuilder {
       } else if (name == "cls") {
         context_.out.set_label(label_of_(number));
       }
+      if (name == "source.cls" && context_.out.has_field(name))
+        return Status(
+                   Code::invalid,
+                   "here folders are classes, so a .cls file becomes the field source.cls, and another file "
+                   "of this sample has that name already; rename or remove one of them")
+            .at(printable(source_.path + "/" + std::string(path_of(file))));
       PACKTRAIN_ASSIGN(field, context_.out.field(name));
       Cell cell;
       cell.field = field;

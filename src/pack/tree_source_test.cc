@@ -289,5 +289,15 @@ TEST(WalkTest, PathsAreInTheOrderOfFoldersFilesFirst) {
   EXPECT_FALSE(path_before("a/b", "a/b"));
 }
 
+TEST(TreeSourceTest, TwoFilesForOneFieldAreNamed) {
+  MemoryStorage storage;
+  put(storage, "tree/k/t.txt", "x");
+  put(storage, "tree/k/t.cls", "1");
+  put(storage, "tree/k/t.source.cls", "2");
+  const Status status = scan(storage, scan_options({{"", "tree"}})).status();
+  EXPECT_EQ(status.code(), Code::invalid);
+  EXPECT_NE(status.text().find("tree/k/t."), std::string::npos) << status.text();
+}
+
 }  // namespace
 }  // namespace packtrain

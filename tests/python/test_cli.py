@@ -220,6 +220,20 @@ def test_a_class_that_is_not_there_is_an_error_that_names_those_there_are(
     assert command("ls", tmp_path / "flat.pt", "--class", "4").out == "a\n"
 
 
+def test_where_classes_are_called_by_numbers_a_number_is_a_name(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {f"{name}/in{name}.txt": b"x" for name in ("1", "9", "10")})
+    pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
+    assert command("ls", tmp_path / "out", "--class", "9").out == "9/in9\n"
+    assert "1, 10, 9" in expect_error(command, 2, "not_found", "ls", tmp_path / "out", "--class", "2")
+
+
+def test_split_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
+    write_tree(tmp_path / "flat", {"a.txt": b"a"})
+    with pytest.raises(pt.InvalidError, match="name of a split"):
+        pt.pack({"../x": tmp_path / "flat"}, tmp_path / "o" / "out", sync=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["flat"]
+
+
 def test_a_limit_of_none_lists_none(command: Command, packed: Path) -> None:
     assert command("ls", packed, "--limit", "0").out == ""
     assert command("ls", packed, "--limit", "2").out.count("\n") == 2
