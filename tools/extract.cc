@@ -10,6 +10,17 @@
 namespace packtrain::tools {
 namespace {
 
+void say_bad(Run& run, const std::vector<BadSample>& bad) {
+  constexpr size_t kNamed = 20;
+  run.warn("left out " + counted(bad.size(), "damaged sample") + ":");
+  for (size_t i = 0; i < bad.size() && i < kNamed; ++i) {
+    run.warn("  " + printable(bad[i].path) + ": " + bad[i].what);
+  }
+  if (bad.size() > kNamed) {
+    run.warn("  and " + count_in_words(bad.size() - kNamed) + " more (--json lists them)");
+  }
+}
+
 Status run_extract(const std::string& dataset, ExtractOptions options, Run& run) {
   options.jobs = run.jobs();
   options.progress = run.progress();
@@ -17,6 +28,12 @@ Status run_extract(const std::string& dataset, ExtractOptions options, Run& run)
   run.result().set("to", options.to).set("dry_run", options.dry_run).set("samples", report.samples);
   run.result().set("files", report.files).set("folders", report.folders).set("bytes", report.bytes);
   run.result().set("shared", report.shared);
+  Json bad = Json::array();
+  for (const BadSample& sample : report.bad) {
+    bad.push(Json::object().set("key", printable(sample.path)).set("what", sample.what));
+  }
+  run.result().set("bad", std::move(bad));
+  if (!report.bad.empty()) say_bad(run, report.bad);
   if (report.shared > 0) {
     run.say(fmt::format("{} {} the same file as another, and written once", counted(report.shared, "field"),
                         report.shared == 1 ? "is" : "are"));
@@ -55,6 +72,8 @@ std::function<Status(Run&)> declare_extract(Options& options) {
       .flag("--by-key", extract.by_key,
             "name the files KEY.FIELD, which no two share, instead of as they were called")
       .flag("--overwrite", extract.overwrite, "write into a folder that exists, over files of the same name")
+      .number("--skip-bad", extract.skip_bad,
+              "leave out up to N damaged samples; all that are left out are named")
       .flag("--dry-run", extract.dry_run, "only say what would be written");
   return [arguments](Run& run) { return run_extract(arguments->dataset, arguments->extract, run); };
 }

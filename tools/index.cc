@@ -15,6 +15,12 @@ struct IndexArguments {
   bool checksum = false, recover = false;
 };
 
+Json names_of(const MembersLeftOut& members) {
+  Json names = Json::array();
+  for (const std::string& name : members.names) names.push(printable(name));
+  return names;
+}
+
 Status run_index(const IndexArguments& arguments, Run& run) {
   std::vector<std::string> containers;
   for (const std::string& pattern : arguments.containers) {
@@ -35,10 +41,13 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   run.say(fmt::format("{} samples in {} container{} ({}): {}", count_in_words(report.samples),
                       count_in_words(report.containers), report.containers == 1 ? "" : "s",
                       bytes_in_words(report.bytes), report.folder));
-  Json names = Json::array();
-  for (const std::string& name : report.links.names) names.push(printable(name));
-  run.result().set("links_left_out", report.links.count).set("links_named", std::move(names));
+  run.result().set("links_left_out", report.links.count).set("links_named", names_of(report.links));
   if (report.links.count > 0) run.warn("note: " + links_in_words(report.links));
+  run.result().set("without_extension_left_out", report.without_extension.count);
+  run.result().set("without_extension_named", names_of(report.without_extension));
+  if (report.without_extension.count > 0) {
+    run.warn("note: " + without_extension_in_words(report.without_extension));
+  }
   if (damage.empty()) return {};
   Json list = Json::array();
   for (const Damage& gap : damage) {

@@ -1,5 +1,6 @@
 // packtrain show: what a dataset looks like, as one HTML page.
 #include "base/words.h"
+#include "pack/task.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
 #include "packtrain/storage.h"
@@ -22,6 +23,14 @@ std::string default_page(std::string_view dataset) {
   if (name.empty() || name == "." || name == ".." || name.find_first_of("*?[{") != std::string::npos)
     name = "dataset";
   return name + ".html";
+}
+
+Status write_page(Storage& storage, const std::string& out, const std::string& page, bool replace) {
+  const WriteOptions options{.token = process_token(), .durable = false, .replace = replace};
+  const Status written = write_whole(storage, out, as_bytes(page), options);
+  if (written.ok()) return written;
+  // The temporary name is no concern of the user's.
+  return Status(written.code(), "the page cannot be written: " + written.message()).at(printable(out));
 }
 
 Status run_show(const ShowArguments& arguments, Run& run) {
@@ -49,7 +58,7 @@ Status run_show(const ShowArguments& arguments, Run& run) {
     run.say_raw(page);
     return {};
   }
-  PACKTRAIN_TRY(write_whole(storage, out, as_bytes(page), {.durable = false, .replace = arguments.force}));
+  PACKTRAIN_TRY(write_page(storage, out, page, arguments.force));
   run.result().set("page", out).set("bytes", uint64_t{page.size()});
   run.say(out);
   return {};

@@ -23,15 +23,51 @@ std::string in_words(const Finding& finding) {
   return fmt::format("{} @ {}: {}", text, finding.offset, printable(finding.what));
 }
 
+std::string_view remedy_name(Remedy remedy) {
+  switch (remedy) {
+    case Remedy::remove:
+      return "remove";
+    case Remedy::reindex:
+      return "reindex";
+    case Remedy::restore:
+      break;
+  }
+  return "restore";
+}
+
+std::string damage_in_words(const VerifyReport& report) {
+  if (report.unchecked_samples >= report.samples) return "its samples could not be checked one by one";
+  std::string words = fmt::format("{} of {} samples damaged", count_in_words(report.damaged_samples),
+                                  count_in_words(report.samples));
+  if (report.unchecked_samples > 0) {
+    words += fmt::format(", {} not checked", count_in_words(report.unchecked_samples));
+  }
+  return words;
+}
+
+std::string advice(const VerifyReport& report) {
+  std::string words;
+  const auto add = [&](uint64_t findings, std::string_view what) {
+    if (findings > 0) words.append("; ").append(what);
+  };
+  add(report.findings_count - report.to_remove - report.to_reindex,
+      "restore what is damaged from another copy or pack again");
+  add(report.to_reindex, "run packtrain index again on what has changed");
+  add(report.to_remove, "remove what does not belong to it");
+  return words;
+}
+
 void fill_result(const VerifyReport& report, Json& result) {
   result.set("samples", report.samples).set("shards", report.shards).set("bytes", report.bytes);
   result.set("damaged_samples", report.damaged_samples).set("findings_count", report.findings_count);
+  result.set("unchecked_samples", report.unchecked_samples);
   result.set("structure_only", report.structure_only);
   Json list = Json::array();
   for (const Finding& finding : report.findings) {
     Json row = Json::object();
     row.set("file", finding.file).set("key", finding.key).set("field", finding.field);
     row.set("offset", finding.offset).set("what", finding.what);
+    row.set("remedy", remedy_name(finding.remedy));
     list.push(std::move(row));
   }
   result.set("findings", std::move(list));
@@ -54,12 +90,9 @@ Status run_verify(const VerifyArguments& arguments, Run& run) {
   }
   for (const std::string& words : report.recoverable) run.say("recoverable: " + words);
   if (report.findings_count > 0) {
-    return run.bad_data(
-        fmt::format("{}: {} finding{}, {} of {} samples damaged; restore the files named above from another "
-                    "copy or pack again",
-                    printable(arguments.dataset), count_in_words(report.findings_count),
-                    report.findings_count == 1 ? "" : "s", count_in_words(report.damaged_samples),
-                    count_in_words(report.samples)));
+    return run.bad_data(fmt::format("{}: {}, {}{}", printable(arguments.dataset),
+                                    counted(report.findings_count, "finding"), damage_in_words(report),
+                                    advice(report)));
   }
   run.say(
       fmt::format("{} samples in {} shard{}, {}: sound{}", count_in_words(report.samples),

@@ -21,8 +21,8 @@ struct Damage {
   std::string what;
 };
 
-// Hard and symbolic links of containers: they have no bytes of their own and become no sample.
-struct LinksLeftOut {
+// Members of containers that become no sample.
+struct MembersLeftOut {
   static constexpr size_t kNamed = 20;
   uint64_t count = 0;
   std::vector<std::string> names;  // of the first kNamed
@@ -32,7 +32,9 @@ struct IndexOptions {
   // Go on behind damage at the next sound place, and say what was lost; otherwise damage is an error.
   bool recover = false;
   std::vector<Damage>* damage = nullptr;  // filled when recover
-  LinksLeftOut* links = nullptr;          // if given, what was left out is added to it
+  // If given, what was left out is added to them: hard and symbolic links, which have no bytes of their own,
+  // and files without an extension, which names the field.
+  MembersLeftOut *links = nullptr, *without_extension = nullptr;
   Progress progress;
   std::string_view shard_path;  // what the index calls the container; empty: the path it is read from
   // Where no member carries a label, class folders give them. Null: each container numbers its own.
@@ -125,10 +127,11 @@ struct MakeIndexOptions {
 struct MakeIndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
-  LinksLeftOut links;
+  MembersLeftOut links, without_extension;
 };
 // What the user should know of them, or nothing if there are none.
-std::string links_in_words(const LinksLeftOut& links);
+std::string links_in_words(const MembersLeftOut& links);
+std::string without_extension_in_words(const MembersLeftOut& files);
 // Makes existing containers a dataset in place, without copying them.
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options);

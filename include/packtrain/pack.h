@@ -68,12 +68,20 @@ struct PackReport {
 // On failure `report`, if given, still says what was found (bad samples, shards kept).
 Result<PackReport> pack(Storage& storage, const PackOptions& options, PackReport* on_failure = nullptr);
 
+// What helps against a finding.
+enum class Remedy : uint8_t {
+  restore,  // the bytes are damaged: another copy has to replace them
+  remove,   // a file that does not belong to the dataset
+  reindex,  // a container that was changed after it was indexed
+};
+
 struct Finding {     // one thing that verify found wrong
   std::string file;  // shard, index.npz, …
   std::string key;   // of the damaged sample; "" if it is no sample's
   std::string field;
   uint64_t offset = 0;
   std::string what;
+  Remedy remedy = Remedy::restore;
 };
 
 struct VerifyOptions {
@@ -86,7 +94,9 @@ struct VerifyOptions {
 struct VerifyReport {
   uint64_t samples = 0, shards = 0, bytes = 0;
   uint64_t damaged_samples = 0, findings_count = 0;
-  bool structure_only = false;  // a foreign container without checks
+  uint64_t to_remove = 0, to_reindex = 0;  // findings of these remedies; the others are damage
+  uint64_t unchecked_samples = 0;          // not compared one by one: what would be needed for it is damaged
+  bool structure_only = false;             // a foreign container without checks
   std::vector<Finding> findings;
   std::vector<std::string> recoverable;  // recover: in words, per shard
 };
@@ -115,13 +125,15 @@ struct ExtractOptions {
   std::vector<std::string> fields;  // empty: all that have a path of their own
   bool by_key = false;              // files are called KEY.FIELD, which no two share, not by their old paths
   bool overwrite = false;
+  uint64_t skip_bad = 0;  // how many damaged samples may be left out
   bool dry_run = false;
   uint32_t jobs = 0;
   Progress progress;
 };
 struct ExtractReport {
-  uint64_t samples = 0, files = 0, bytes = 0, folders = 0;
+  uint64_t samples = 0, files = 0, bytes = 0, folders = 0;  // what was written
   uint64_t shared = 0;  // fields that are the same file as another's, with the same bytes: written once
+  std::vector<BadSample> bad;  // left out (skip_bad), by key
 };
 Result<ExtractReport> extract(Storage& storage, std::string_view dataset, const ExtractOptions& options);
 

@@ -12,7 +12,7 @@ struct IndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
   std::vector<Damage> damage;
-  uint64_t links_left_out = 0;
+  uint64_t links_left_out = 0, without_extension_left_out = 0;
 };
 
 Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
@@ -38,7 +38,9 @@ void bind_format(nb::module_& module) {
       .field("bytes", &IndexReport::bytes, "How large these are.")
       .field("damage", &IndexReport::damage, "With recover: what could not be understood and was left out.")
       .field("links_left_out", &IndexReport::links_left_out,
-             "Hard and symbolic links, which have no bytes of their own.");
+             "Hard and symbolic links, which have no bytes of their own.")
+      .field("without_extension_left_out", &IndexReport::without_extension_left_out,
+             "Files without an extension, which would name the field; pack() keeps them.");
 
   module.def(
       "index",
@@ -54,8 +56,13 @@ void bind_format(nb::module_& module) {
           options.index.progress = hook;
           return index_all(containers.names, options);
         }));
-        return IndexReport{made.folder, made.samples,      made.containers,
-                           made.bytes,  std::move(damage), made.links.count};
+        return IndexReport{made.folder,
+                           made.samples,
+                           made.containers,
+                           made.bytes,
+                           std::move(damage),
+                           made.links.count,
+                           made.without_extension.count};
       },
       nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
       nb::arg("recover") = false, nb::arg("progress") = nb::none(),

@@ -155,6 +155,8 @@ void bind_verify(nb::module_& module) {
       .field("shards", &VerifyReport::shards, "How many shards.")
       .field("bytes", &VerifyReport::bytes, "How many bytes.")
       .field("damaged_samples", &VerifyReport::damaged_samples, "How many samples are damaged.")
+      .field("unchecked_samples", &VerifyReport::unchecked_samples,
+             "How many could not be compared one by one: the index is damaged, or of an earlier container.")
       .field("findings_count", &VerifyReport::findings_count, "How many findings there are in all.")
       .field("structure_only", &VerifyReport::structure_only,
              "Whether a foreign container carries no checks, so that only its structure was checked.")
@@ -187,13 +189,14 @@ void bind_extract(nb::module_& module) {
       .field("files", &ExtractReport::files, "As how many files.")
       .field("bytes", &ExtractReport::bytes, "Of how many bytes.")
       .field("folders", &ExtractReport::folders, "In how many folders.")
-      .field("shared", &ExtractReport::shared, "Fields that are the same file as another's: written once.");
+      .field("shared", &ExtractReport::shared, "Fields that are the same file as another's: written once.")
+      .field("bad", &ExtractReport::bad, "Damaged samples that were left out (skip_bad), by key.");
   module.def(
       "extract",
       [](const Path& dataset, const Path& to, const std::optional<std::string>& split,
          const std::optional<std::string>& class_name, std::vector<std::string> keys,
-         std::vector<std::string> fields, bool by_key, bool overwrite, bool dry_run, uint32_t jobs,
-         const ProgressCallback& progress) {
+         std::vector<std::string> fields, bool by_key, bool overwrite, uint64_t skip_bad, bool dry_run,
+         uint32_t jobs, const ProgressCallback& progress) {
         return value_or_raise(call_long(progress, [&](const Progress& hook) {
           ExtractOptions options;
           options.to = to.name;
@@ -203,6 +206,7 @@ void bind_extract(nb::module_& module) {
           options.fields = std::move(fields);
           options.by_key = by_key;
           options.overwrite = overwrite;
+          options.skip_bad = skip_bad;
           options.dry_run = dry_run;
           options.jobs = jobs;
           options.progress = hook;
@@ -212,12 +216,15 @@ void bind_extract(nb::module_& module) {
       nb::arg("dataset"), nb::arg("to"), nb::kw_only(), nb::arg("split") = nb::none(),
       nb::arg("class_name") = nb::none(), nb::arg("keys") = std::vector<std::string>(),
       nb::arg("fields") = std::vector<std::string>(), nb::arg("by_key") = false, nb::arg("overwrite") = false,
-      nb::arg("dry_run") = false, nb::arg("jobs") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("skip_bad") = 0, nb::arg("dry_run") = false, nb::arg("jobs") = 0,
+      nb::arg("progress") = nb::none(),
       "Writes samples back to files below the folder `to`, with the names and bytes they were packed "
       "from.\n\n"
       "`split`, `class_name`, `keys` and `fields` choose some of them; by default all that have a path of "
       "their own. Fields with one path and equal bytes are written once; where bytes differ, `by_key` gives "
-      "every file a name of its own, KEY.FIELD.");
+      "every file a name of its own, KEY.FIELD. skip_bad: how many damaged samples may be left out; the "
+      "report "
+      "names them.");
 }
 
 void bind_synth(nb::module_& module) {

@@ -28,6 +28,19 @@ constexpr Stranger kStrangers[] = {
 
 }  // namespace
 
+void note_left_out(std::string_view name, MembersLeftOut& out) {
+  ++out.count;
+  if (out.names.size() < MembersLeftOut::kNamed) out.names.emplace_back(name);
+}
+
+Status with_way_out(const Status& damage) {
+  return Status(damage.code(),
+                damage.message() +
+                    "; packtrain index --recover passes over it, and the index that it makes can "
+                    "be packed")
+      .at(damage.where());
+}
+
 std::span<const Format* const> formats() { return kFormats; }
 
 const Format* find_format(std::string_view name) {

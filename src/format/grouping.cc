@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/words.h"
+#include "format/table.h"
 #include "packtrain/storage.h"
 
 namespace packtrain {
@@ -47,6 +48,12 @@ std::optional<MemberName> split_member_name(std::string_view name, Divider divid
   if (dot == std::string_view::npos || dot <= base || dot + 1 == name.size()) return std::nullopt;
   if (name[base] == '.' || is_meta_member(name)) return std::nullopt;
   return MemberName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+bool lacks_extension(std::string_view name) {
+  std::string_view last = last_component(name);
+  if (last.empty() || last.starts_with('.') || is_meta_member(name)) return false;
+  return last.find('.') >= last.size() - 1;
 }
 
 bool is_label_member(std::string_view name) {
@@ -174,6 +181,13 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
                   "its members have more than " + std::to_string(kMostFields) +
                       " different extensions; give the files one extension per kind and make it again");
   }
+  if (options.without_extension != nullptr) {
+    for (const Member& member : members_) {
+      if (member.key_bytes == kNoSample && lacks_extension(name_of(member))) {
+        note_left_out(name_of(member), *options.without_extension);
+      }
+    }
+  }
   bool has_labels = std::find(fields_.begin(), fields_.end(), "cls") != fields_.end();
   std::vector<std::string> folders, classes;
   if (!has_labels) folders = class_folders();
@@ -227,7 +241,8 @@ Status MemberList::add_sample(const uint32_t* first, const uint32_t* last, uint3
                     "field \"" + fields_[member.field] + "\" of sample " + printable(key(head)) +
                         " comes twice: " + printable(name_of(members_[*before])) + " @ " +
                         std::to_string(members_[*before].place.offset) + " and " +
-                        printable(name_of(member)) + " @ " + std::to_string(member.place.offset));
+                        printable(name_of(member)) + " @ " + std::to_string(member.place.offset) +
+                        "; an index cannot have both; packtrain pack takes the last, as tar would");
     }
     add_field(fields_[member.field], member, shard, out);
     if (member.place.label != kNoLabel) label = member.place.label;

@@ -28,6 +28,9 @@ enum class Divider : uint8_t { first_dot, last_dot };
 // Nothing if the member belongs to no sample.
 std::optional<MemberName> split_member_name(std::string_view name, Divider divider = Divider::first_dot);
 
+// Whether the member belongs to no sample only because its name has nothing behind a dot.
+bool lacks_extension(std::string_view name);
+
 // Whether the member is the label of its sample: the field "cls".
 bool is_label_member(std::string_view name);
 // Decimal digits, a sign in front and white space behind allowed; nothing if it is anything else.

@@ -72,6 +72,20 @@ TEST_F(MemberListTest, EndlessExtensionsAreRefused) {
   EXPECT_EQ(status_.code(), Code::unsupported);
 }
 
+TEST_F(MemberListTest, FilesWithoutAnExtensionAreCountedAndNamed) {
+  MembersLeftOut files;
+  IndexOptions options;
+  options.without_extension = &files;
+  auto made =
+      dataset({"utt1", "a/utt2", "a/3.", "a/4.wav", ".hidden", "a/.hidden.txt", "__meta__/x", "a/"}, options);
+  ASSERT_NE(made, nullptr) << status_.text();
+  EXPECT_EQ(made->samples(), 1u);
+  EXPECT_EQ(files.count, 3u);
+  EXPECT_EQ(files.names, (std::vector<std::string>{"utt1", "a/utt2", "a/3."}));
+  EXPECT_NE(without_extension_in_words(files).find("utt1, a/utt2, a/3."), std::string::npos);
+  EXPECT_EQ(without_extension_in_words({}), "");
+}
+
 TEST_F(MemberListTest, ClassFoldersNeedOneCommonDepth) {
   EXPECT_EQ(dataset({"a/1.jpg", "b/1.jpg"})->manifest().classes, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(dataset({"r/s/a/1.jpg", "r/s/b/1.jpg"})->manifest().classes,

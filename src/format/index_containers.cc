@@ -40,7 +40,9 @@ Result<IndexBuilder> walk(Storage& storage, std::span<const ContainerPath> conta
 Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
                                       const IndexOptions& options) {
   size_t known_damage = options.damage ? options.damage->size() : 0;
-  const LinksLeftOut known_links = options.links ? *options.links : LinksLeftOut();
+  const MembersLeftOut known_links = options.links ? *options.links : MembersLeftOut();
+  const MembersLeftOut known_files =
+      options.without_extension ? *options.without_extension : MembersLeftOut();
   std::vector<std::vector<std::string>> folders;
   PACKTRAIN_ASSIGN(builder, walk(storage, containers, options, folders));
   if (containers.size() < 2 || options.classes != nullptr) return builder;
@@ -60,6 +62,7 @@ Result<IndexBuilder> index_containers(Storage& storage, std::span<const Containe
   if (agree) return builder;
   if (options.damage) options.damage->resize(known_damage);
   if (options.links) *options.links = known_links;
+  if (options.without_extension) *options.without_extension = known_files;
   IndexOptions again = options;
   again.classes = &classes;
   return walk(storage, containers, again, folders);

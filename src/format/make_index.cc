@@ -46,11 +46,18 @@ Result<std::string> advice_for_folder(Storage& storage, std::string folder) {
 
 }  // namespace
 
-std::string links_in_words(const LinksLeftOut& links) {
+std::string links_in_words(const MembersLeftOut& links) {
   if (links.count == 0) return "";
   return counted(links.count, "link") +
          " left out, which have no bytes of their own: " + names_in_words(links.names, links.count) +
          "; make the archive with tar --hard-dereference --dereference to keep what they lead to";
+}
+
+std::string without_extension_in_words(const MembersLeftOut& files) {
+  if (files.count == 0) return "";
+  return counted(files.count, "file") +
+         " left out, which have no extension to name a field: " + names_in_words(files.names, files.count) +
+         "; packtrain pack keeps such files, as the field bin";
 }
 
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
@@ -78,6 +85,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   }
   IndexOptions index_options = options.index;
   index_options.links = &report.links;
+  index_options.without_extension = &report.without_extension;
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   report.samples = builder.samples();
   report.containers = paths.size();

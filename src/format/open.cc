@@ -8,8 +8,16 @@
 namespace packtrain {
 namespace {
 
-// The index beside the first container, if it is of these containers and no others.
-Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const std::string> containers) {
+// Whether a container is no longer what was indexed.
+Result<bool> changed_since(Storage& storage, const ShardSpec& indexed, const std::string& container) {
+  PACKTRAIN_ASSIGN(info, storage.stat(container));
+  return info.size != indexed.bytes || (indexed.mtime_ns != 0 && info.mtime_ns != indexed.mtime_ns);
+}
+
+// The index beside the first container, if it is of these containers as they are now, and of no others.
+// `stale` becomes what to tell the user if they have changed.
+Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const std::string> containers,
+                                             std::string& stale) {
   std::string folder = containers[0] + ".packtrain";
   if (!storage.stat(folder + "/manifest.json").ok()) return std::shared_ptr<Dataset>();
   PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, folder));
@@ -18,6 +26,13 @@ Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const s
     if (absolute_path(dataset->shard_path(i)) != absolute_path(containers[i])) {
       return std::shared_ptr<Dataset>();
     }
+  }
+  for (uint32_t i = 0; i < containers.size(); ++i) {
+    PACKTRAIN_ASSIGN(changed, changed_since(storage, dataset->manifest().shards[i], containers[i]));
+    if (!changed) continue;
+    stale = printable(containers[i]) + " has changed since " + printable(folder) +
+            " was made, which is not used; run `packtrain index` again";
+    return std::shared_ptr<Dataset>();
   }
   return dataset;
 }
@@ -48,10 +63,11 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
       if (auto dataset = open_cached(storage, *cached)) return dataset;
     }
   }
-  LinksLeftOut links;
+  MembersLeftOut links, without_extension;
   IndexOptions index_options;
   index_options.progress = options.progress;
   index_options.links = &links;
+  index_options.without_extension = &without_extension;
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   IndexBuilder::Finished finished = builder.finish();
   std::string kept = "not kept";
@@ -77,6 +93,7 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
         " on the fly (" + kept + "); run `packtrain index` on " + (containers.size() == 1 ? "it" : "them") +
         " to have the index beside " + (containers.size() == 1 ? "it" : "them");
     if (links.count > 0) *options.note += "; " + links_in_words(links);
+    if (without_extension.count > 0) *options.note += "; " + without_extension_in_words(without_extension);
   }
   return dataset;
 }
@@ -92,7 +109,8 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
     return Dataset::open(storage, path == "manifest.json" ? "." : path.substr(0, path.rfind('/')));
   }
   PACKTRAIN_ASSIGN(containers, expand_paths(storage, path));
-  PACKTRAIN_ASSIGN(dataset, open_beside(storage, containers));
+  std::string stale;
+  PACKTRAIN_ASSIGN(dataset, open_beside(storage, containers, stale));
   if (dataset != nullptr) return dataset;
   for (const std::string& container : containers) {
     PACKTRAIN_ASSIGN(found, storage.stat(container));
@@ -100,7 +118,9 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
     if (containers.size() == 1) return Dataset::open(storage, container);
     return Status(Code::invalid, "is a folder; give one dataset folder, or container files").at(container);
   }
-  return open_bare(storage, containers, options);
+  PACKTRAIN_ASSIGN(bare, open_bare(storage, containers, options));
+  if (options.note && !stale.empty()) *options.note = stale;
+  return bare;
 }
 
 }  // namespace packtrain

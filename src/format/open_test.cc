@@ -138,6 +138,46 @@ TEST_F(OpenTest, IndexBesideTheContainerIsUsedAndMovesWithIt) {
   EXPECT_EQ(text(**moved, 0), "one");
 }
 
+TEST_F(OpenTest, AnIndexOfAnEarlierContainerIsNotUsedAndSaidToBeOld) {
+  std::string containers[] = {a_};
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  put(storage(), a_, tar_of({{"3.txt", "three"}, {"4.txt", "four"}}));
+  auto dataset = open(a_);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->samples(), 2u);
+  EXPECT_EQ(text(**dataset, 1), "four");
+  EXPECT_NE(note_.find("changed since"), std::string::npos) << note_;
+  ASSERT_TRUE(open(a_).ok());
+  EXPECT_NE(note_.find("changed since"), std::string::npos) << "also when the new index comes from the cache";
+}
+
+TEST_F(OpenTest, FilesWithoutAnExtensionAreReported) {
+  put(storage(), a_, tar_of({{"utt1", "one"}, {"utt2", "two"}, {"3.txt", "three"}}));
+  put(storage(), b_, tar_of({{"utt4", "four"}}));
+  std::string containers[] = {a_, b_};
+  auto report = make_index(storage(), containers, {});
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 1u);
+  EXPECT_EQ(report->without_extension.count, 3u);
+  EXPECT_TRUE(open(b_).ok());
+  EXPECT_NE(note_.find("utt4"), std::string::npos) << note_;
+}
+
+TEST_F(OpenTest, ContainersThatCannotBeIndexedComeWithTheNextStep) {
+  std::string containers[] = {a_};
+  std::string bytes = tar_of({{"1.txt", "one"}, {"2.txt", "two"}});
+  bytes[1024 + 3] ^= 1;  // in the second header
+  put(storage(), a_, bytes);
+  auto report = make_index(storage(), containers, {});
+  EXPECT_EQ(report.status().code(), Code::corrupt);
+  EXPECT_NE(report.status().text().find("--recover"), std::string::npos) << report.status().text();
+  put(storage(), a_, tar_of({{"1.txt", "one"}, {"1.txt", "two"}}));
+  report = make_index(storage(), containers, {});
+  EXPECT_EQ(report.status().code(), Code::corrupt);
+  EXPECT_NE(report.status().text().find("packtrain pack"), std::string::npos) << report.status().text();
+  EXPECT_EQ(report.status().text().find("--recover"), std::string::npos) << report.status().text();
+}
+
 TEST_F(OpenTest, IndexOfSeveralIsNotTakenForOneOfThem) {
   std::string containers[] = {a_, b_};
   ASSERT_TRUE(make_index(storage(), containers, {}).ok());

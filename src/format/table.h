@@ -8,6 +8,12 @@ namespace packtrain {
 extern const Format kTar;
 extern const Format kZip;
 
+// Counts a member that becomes no sample, and keeps its name if it is among the first.
+void note_left_out(std::string_view name, MembersLeftOut& out);
+
+// Damage in a container, with what a user can do about it.
+Status with_way_out(const Status& damage);
+
 // A container as a shard of an index: its name there, its size and time.
 ShardSpec shard_spec(const Format& format, std::string_view path, const File& file,
                      const IndexOptions& options);

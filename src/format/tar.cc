@@ -34,7 +34,8 @@ class TarWalk {
     while (at_ < window_.size()) {
       Status status = step(members);
       if (status.ok()) continue;
-      if (!options_.recover || status.code() != Code::corrupt) return status;
+      if (status.code() != Code::corrupt) return status;
+      if (!options_.recover) return with_way_out(status);
       PACKTRAIN_TRY(resume(status));
     }
     return {};
@@ -64,7 +65,7 @@ class TarWalk {
       case TarKind::regular:
         return take_member(header, members);
       case TarKind::without_data:
-        if (header.is_link && options_.links != nullptr) note_link(full_name(header));
+        if (header.is_link && options_.links != nullptr) note_left_out(full_name(header), *options_.links);
         at_ += kTarBlock;
         break;
       case TarKind::long_link:
@@ -105,12 +106,6 @@ class TarWalk {
     at_ = place.offset + size + tar_padding(size);
     forget_extensions();
     return {};
-  }
-
-  void note_link(std::string_view name) {
-    LinksLeftOut& links = *options_.links;
-    ++links.count;
-    if (links.names.size() < LinksLeftOut::kNamed) links.names.emplace_back(name);
   }
 
   std::string_view full_name(const TarHeader& header) {

@@ -185,14 +185,14 @@ TEST_F(TarTest, LinksThatAreLeftOutAreCountedAndTheFirstNamed) {
     tar.add({.name = "link" + std::to_string(i) + ".jpg", .type = i % 2 ? '1' : '2'}, "");
   tar.add({.name = "folder/", .type = '5'}, "").file("a.jpg", "data").end();
   put(storage_, "links.tar", tar.bytes());
-  LinksLeftOut links;
+  MembersLeftOut links;
   IndexOptions options;
   options.links = &links;
   IndexBuilder builder;
   ASSERT_TRUE(find_format("webdataset")->index(storage_, "links.tar", options, builder).ok());
   EXPECT_EQ(builder.samples(), 1u);
   EXPECT_EQ(links.count, 30u);
-  ASSERT_EQ(links.names.size(), LinksLeftOut::kNamed);
+  ASSERT_EQ(links.names.size(), MembersLeftOut::kNamed);
   EXPECT_EQ(links.names.front(), "link0.jpg");
   EXPECT_NE(links_in_words(links).find("link0.jpg, link1.jpg"), std::string::npos) << links_in_words(links);
   EXPECT_EQ(links_in_words({}), "");

@@ -49,7 +49,8 @@ class ZipIndexer {
       if (entry.damage.ok()) continue;
       Status status =
           entry.damage.at(printable(entry.record.name) + " @ " + std::to_string(entry.record.local_offset));
-      if (!options_.recover || status.code() != Code::corrupt) return status;
+      if (status.code() != Code::corrupt) return status;
+      if (!options_.recover) return with_way_out(status);
       if (options_.damage) {
         options_.damage->push_back({entry.record.local_offset, entry.record.stored,
                                     printable(entry.record.name) + ": " + entry.damage.message()});

@@ -113,7 +113,8 @@ Status make_folders(Storage& storage, const ExtractPlan& plan, const std::string
   return {};
 }
 
-// Reads and writes on several threads; stops at the first failure. run() once.
+// Reads and writes on several threads; stops at the first failure, but leaves out as many damaged samples as
+// it may. A sample is written whole or not at all. run() once.
 class FileMaker {
  public:
   FileMaker(Storage& storage, const Dataset& dataset, const ExtractPlan& plan, std::string base, bool replace,
@@ -122,6 +123,7 @@ class FileMaker {
         dataset_(dataset),
         plan_(plan),
         base_(std::move(base)),
+        skip_bad_(options.skip_bad),
         meter_(options.progress, "extract", "files", plan.files(), plan.bytes()) {
     write_.token = "extract";
     write_.durable = false;  // an interrupted extract is run again, not relied upon
@@ -140,24 +142,31 @@ class FileMaker {
     Lock lock(mutex_);
     return failure_;
   }
+  // What was written and what was left out; call after run().
+  void report_into(ExtractReport& report) {
+    Lock lock(mutex_);
+    std::sort(left_out_.begin(), left_out_.end());
+    for (auto& [sample, what] : left_out_) report.bad.push_back({name_of(sample), std::move(what)});
+    report.samples = plan_.samples().size() - left_out_.size();
+    report.files = files_;
+    report.bytes = bytes_;
+  }
 
  private:
   Status make_files(std::span<const uint64_t> samples) {
     if (!plan_.all_fields()) {
-      std::vector<std::byte> bytes;
+      std::vector<std::vector<std::byte>> bytes(plan_.fields().size());
       for (uint64_t sample : samples) {
-        for (uint32_t field : plan_.fields()) {
-          if (failed_ || !dataset_.locate(sample, field).present) continue;
-          PACKTRAIN_TRY(dataset_.read(sample, field, bytes));
-          PACKTRAIN_TRY(make_file(sample, field, bytes));
-        }
+        if (failed_) break;
+        PACKTRAIN_TRY(make_chosen_files(sample, bytes));
       }
       return {};
     }
     Status status;
     const Status done = dataset_.read_many(
         samples, true, [&](size_t position, const Status& read, const SampleBytes& sample_bytes) {
-          status = read;
+          status = read.ok() ? read : leave_out(samples[position], read);
+          if (!read.ok()) return status.ok() && !failed_;
           for (const SampleBytes::Field& field : sample_bytes.fields) {
             if (!status.ok()) break;
             status = make_file(samples[position], field.field, field.bytes);
@@ -167,10 +176,49 @@ class FileMaker {
     return status.ok() ? done : status;  // `done` only says that it was stopped where `status` says why
   }
 
+  Status make_chosen_files(uint64_t sample, std::vector<std::vector<std::byte>>& bytes) {
+    const std::vector<uint32_t>& fields = plan_.fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (!dataset_.locate(sample, fields[i]).present) continue;
+      const Status read = dataset_.read(sample, fields[i], bytes[i]);
+      if (!read.ok()) return leave_out(sample, read);
+    }
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (dataset_.locate(sample, fields[i]).present) PACKTRAIN_TRY(make_file(sample, fields[i], bytes[i]));
+    }
+    return {};
+  }
+
+  // Ok if the sample may be left out; otherwise why not, and what would help.
+  Status leave_out(uint64_t sample, const Status& why) {
+    if (why.code() != Code::corrupt) return why;
+    const auto advise = [&](std::string_view advice) {
+      return Status(why.code(), fmt::format("{}; {}", why.message(), advice)).at(why.where());
+    };
+    if (skip_bad_ == 0) return advise("leave damaged samples out with --skip-bad N");
+    // Another sample's file might be the one that would not be written.
+    if (plan_.shared() > 0) return advise("samples share files here: use --skip-bad together with --by-key");
+    Lock lock(mutex_);
+    if (left_out_.size() >= skip_bad_) {
+      return advise(
+          fmt::format("{} damaged before it: more than --skip-bad allows",
+                      left_out_.size() == 1 ? "1 was" : count_in_words(left_out_.size()) + " were"));
+    }
+    left_out_.emplace_back(sample, why.message());
+    return {};
+  }
+
+  std::string name_of(uint64_t sample) const {
+    const Result<std::string_view> key = dataset_.key(sample);
+    return key.ok() ? std::string(*key) : fmt::format("#{}", sample);
+  }
+
   Status make_file(uint64_t sample, uint32_t field, Bytes bytes) {
     PACKTRAIN_ASSIGN(path, plan_.target(dataset_, sample, field));
     if (path.empty()) return {};
     PACKTRAIN_TRY(write_whole(storage_, base_ + "/" + path, bytes, write_));
+    ++files_;
+    bytes_ += bytes.size();
     return meter_.add(1, bytes.size()) ? Status()
                                        : Status(Code::stopped, "stopped; nothing is left half done");
   }
@@ -185,19 +233,24 @@ class FileMaker {
   const Dataset& dataset_;
   const ExtractPlan& plan_;
   const std::string base_;
+  const uint64_t skip_bad_;
   WriteOptions write_;
   ProgressMeter meter_;
+  std::atomic<uint64_t> files_{0}, bytes_{0};
   std::atomic<size_t> next_turn_{0};
   std::atomic<bool> failed_{false};
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
+  std::vector<std::pair<uint64_t, std::string>> left_out_ GUARDED_BY(mutex_);  // sample, and what is wrong
 };
 
 Status fill(Storage& storage, const Dataset& dataset, const ExtractPlan& plan, const std::string& base,
-            bool existing, const ExtractOptions& options) {
+            bool existing, const ExtractOptions& options, ExtractReport& report) {
   PACKTRAIN_TRY(make_folders(storage, plan, base, existing));
   FileMaker maker(storage, dataset, plan, base, existing, options);
-  return maker.run(options.jobs > 0 ? options.jobs : granted().cores);
+  PACKTRAIN_TRY(maker.run(options.jobs > 0 ? options.jobs : granted().cores));
+  maker.report_into(report);
+  return {};
 }
 
 }  // namespace
@@ -229,11 +282,11 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
   if (options.dry_run) return report;
 
   if (state == TargetState::folder) {
-    PACKTRAIN_TRY(fill(storage, *dataset, plan, to, true, options));
+    PACKTRAIN_TRY(fill(storage, *dataset, plan, to, true, options, report));
     return report;
   }
   PACKTRAIN_ASSIGN(part, ExtractPart::claim(storage, to));
-  Status filled = fill(storage, *dataset, plan, part.files(), false, options);
+  Status filled = fill(storage, *dataset, plan, part.files(), false, options, report);
   if (filled.ok()) filled = part.publish();
   if (!filled.ok()) {
     const Status removed = part.discard();

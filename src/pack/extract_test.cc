@@ -188,6 +188,39 @@ TEST_F(ExtractTest, ADamagedSampleIsNamedAndNothingIsLeft) {
   EXPECT_FALSE(fs::exists(folder_ / "out.extract-part"));
 }
 
+TEST_F(ExtractTest, DamagedSamplesCanBeLeftOut) {
+  auto dataset = Dataset::open(storage_, folder_ / "set");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  const uint32_t jpg = (*dataset)->manifest().field_id("jpg");
+  std::string bytes = get(storage_, folder_ / "set/train-000000.tar");
+  for (uint64_t sample : {5, 77}) bytes[(*dataset)->locate(sample, jpg).offset] ^= 1;
+  put(storage_, folder_ / "set/train-000000.tar", bytes);
+
+  for (const bool one_field : {false, true}) {
+    ExtractOptions options;
+    if (one_field) options.fields = {"jpg"};
+    for (uint64_t allowed : {0, 1}) {
+      options.skip_bad = allowed;
+      const Result<ExtractReport> refused = run(options);
+      EXPECT_EQ(refused.status().code(), Code::corrupt);
+      EXPECT_NE(refused.status().text().find("--skip-bad"), std::string::npos) << refused.status().text();
+      EXPECT_FALSE(fs::exists(folder_ / "out"));
+    }
+    options.skip_bad = 2;
+    const Result<ExtractReport> report = run(options);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    EXPECT_EQ(report->samples, 288u);
+    EXPECT_EQ(report->files, 288u);
+    ASSERT_EQ(report->bad.size(), 2u);
+    EXPECT_EQ(report->bad[0].path, shards_[0][5].key);
+    EXPECT_EQ(report->bad[1].path, shards_[0][77].key);
+    EXPECT_FALSE(report->bad[0].what.empty());
+    EXPECT_EQ(all_names(folder_ / "out").size(), 288u);
+    EXPECT_FALSE(fs::exists(folder_ / ("out/" + shards_[0][5].fields[1].path)));
+    ASSERT_TRUE(remove_tree(storage_, folder_ / "out").ok());
+  }
+}
+
 TEST_F(ExtractTest, StorageThatFailsAtAnyCallLeavesNothingHalf) {
   const ExtractOptions options{
       .to = folder_ / "out", .keys = {shards_[0][0].key, shards_[0][1].key}, .jobs = 1};

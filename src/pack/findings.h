@@ -24,11 +24,18 @@ class Findings {
     Lock lock(mutex_);
     ++count_;
     if (sample != kNoSample) damaged_.insert(sample);
+    if (finding.remedy == Remedy::remove) ++to_remove_;
+    if (finding.remedy == Remedy::reindex) ++to_reindex_;
     if (kept_.size() < keep_) kept_.push_back(std::move(finding));
   }
   void add_recoverable(std::string words) {
     Lock lock(mutex_);
     recoverable_.push_back(std::move(words));
+  }
+  // Samples that nothing can be said of.
+  void add_unchecked(uint64_t samples) {
+    Lock lock(mutex_);
+    unchecked_ += samples;
   }
   uint64_t count() const {
     Lock lock(mutex_);
@@ -40,7 +47,8 @@ class Findings {
  private:
   const uint64_t keep_;
   mutable Mutex mutex_;
-  uint64_t count_ GUARDED_BY(mutex_) = 0;
+  uint64_t count_ GUARDED_BY(mutex_) = 0, to_remove_ GUARDED_BY(mutex_) = 0,
+                  to_reindex_ GUARDED_BY(mutex_) = 0, unchecked_ GUARDED_BY(mutex_) = 0;
   std::unordered_set<uint64_t> damaged_ GUARDED_BY(mutex_);
   std::vector<Finding> kept_ GUARDED_BY(mutex_);
   std::vector<std::string> recoverable_ GUARDED_BY(mutex_);

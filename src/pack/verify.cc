@@ -241,6 +241,7 @@ Result<VerifyReport> verify_folder(Storage& storage, const std::string& folder,
       return opened.status();
     }
   }
+  if (dataset == nullptr) findings.add_unchecked(manifest->samples);
   ShardsCheck shards(
       storage,
       {.manifest = *manifest, .folder = folder, .dataset = dataset.get(), .names_sound = verdict.names_sound},

@@ -86,7 +86,7 @@ Result<FolderVerdict> check_folder(Storage& storage, const std::string& folder, 
   for (const ShardSpec& shard : manifest.shards) expected.insert(shard.path);
   PACKTRAIN_TRY(list_all(storage, folder, "", 0, [&](const std::string& path) {
     if (expected.count(path) > 0 || is_made_by_other_tools(path)) return;
-    findings.add({path, "", "", 0, "it does not belong to the dataset"});
+    findings.add({path, "", "", 0, "it does not belong to the dataset", Remedy::remove});
   }));
 
   const Result<std::string> log = read_whole(storage, folder + "/" + std::string(kLog));

@@ -148,14 +148,25 @@ Result<bool> ShardCheck::open() {
   }
   file_ = std::move(*file);
   readable_ = std::min(file_->size(), spec_.bytes);
+  if (foreign_ && file_->size() != spec_.bytes) {
+    // Its rows say nothing of what is there now.
+    findings_.add(
+        {spec_.path, "", "", readable_,
+         fmt::format("the container has {} bytes and had {} when it was indexed; index it again, or "
+                     "restore it if it should not have changed",
+                     file_->size(), spec_.bytes),
+         Remedy::reindex});
+    findings_.add_unchecked(dataset_ == nullptr ? 0 : spec_.samples);
+    return false;
+  }
   if (file_->size() != spec_.bytes) {
     whole_ = false;
     findings_.add({spec_.path, "", "", readable_,
                    fmt::format("the shard has {} bytes and should have {}", file_->size(), spec_.bytes)});
   } else if (spec_.mtime_ns != 0 && file_->info().mtime_ns != spec_.mtime_ns) {
     whole_ = false;
-    findings_.add(
-        {spec_.path, "", "", 0, "the container was written to after it was indexed; index it again"});
+    findings_.add({spec_.path, "", "", 0, "the container was written to after it was indexed; index it again",
+                   Remedy::reindex});
   }
   {
     Lock lock(mutex_);

@@ -155,6 +155,8 @@ TEST_F(VerifyTest, StrayAndMissingFilesAreNamed) {
   VerifyReport report = checked(storage_);
   ASSERT_EQ(report.findings_count, 1u) << in_words(report);
   EXPECT_EQ(report.findings[0].file, "extra/notes.txt");
+  EXPECT_EQ(report.findings[0].remedy, Remedy::remove);
+  EXPECT_EQ(report.to_remove, 1u);
   ASSERT_TRUE(remove_tree(storage_, "set/extra").ok());
 
   const std::string shard = get(storage_, "set/train-000001.tar");
@@ -166,7 +168,10 @@ TEST_F(VerifyTest, StrayAndMissingFilesAreNamed) {
   for (const char* file : {"set/index.npz", "set/names.npz", "set/manifest.json"}) {
     const std::string bytes = get(storage_, file);
     ASSERT_TRUE(storage_.remove(file).ok());
-    EXPECT_GT(checked(storage_).findings_count, 0u) << file;
+    report = checked(storage_);
+    EXPECT_GT(report.findings_count, 0u) << file;
+    EXPECT_EQ(report.to_remove + report.to_reindex, 0u) << file;
+    EXPECT_EQ(report.unchecked_samples, file == std::string_view("set/index.npz") ? 39u : 0u) << file;
     put(storage_, file, bytes);
   }
   put(storage_, "set/pack.log.json", "{");
@@ -417,12 +422,21 @@ TEST(VerifyForeignTest, AContainerThatChangedAfterItWasIndexedIsNoticed) {
     EXPECT_GT(checked(storage, folder / "a.tar").findings_count, 0u)
         << "damage that left size and time as they were";
     put(storage, folder / "a.tar", bytes);  // the same bytes, later
-    EXPECT_EQ(checked(storage, folder / "a.tar").findings_count, 1u);
+    report = checked(storage, folder / "a.tar");
+    EXPECT_EQ(report.findings_count, 1u);
+    EXPECT_EQ(report.to_reindex, 1u) << in_words(report);
     std::string changed = bytes;
     changed[600] ^= 1;
     put(storage, folder / "a.tar", changed);
     report = checked(storage, folder / "a.tar");
     EXPECT_EQ(report.findings_count, checksum ? 2u : 1u) << in_words(report);
+    // Another archive under the same name: its samples are not the index's, and none of them is damaged.
+    put(storage, folder / "a.tar", lay_out_shard(builder, "a.tar", make_samples(9, 1000, 16)));
+    report = checked(storage, folder / "a.tar");
+    EXPECT_EQ(report.findings_count, 1u) << in_words(report);
+    EXPECT_EQ(report.to_reindex, 1u);
+    EXPECT_EQ(report.damaged_samples, 0u);
+    EXPECT_EQ(report.unchecked_samples, 4u);
     ASSERT_TRUE(remove_tree(storage, folder / "a.tar.packtrain").ok());
   }
 }

@@ -194,6 +194,44 @@ def test_links_that_an_index_leaves_out_are_named(command: Command, tmp_path: Pa
     assert pt.index(tmp_path / "a.tar").links_left_out == 2
 
 
+def test_files_without_an_extension_are_named(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {"utt1": b"1", "utt2": b"2", "3.wav": b"3"})
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for path in sorted((tmp_path / "tree").iterdir()):
+            archive.add(path, arcname=path.name)
+    ran = command("index", tmp_path / "a.tar", "--json")
+    assert ran.code == 0
+    assert ran.json()["samples"] == 1
+    assert ran.json()["without_extension_left_out"] == 2
+    assert ran.json()["without_extension_named"] == ["utt1", "utt2"]
+    assert "utt1, utt2" in ran.error
+    assert "packtrain pack" in ran.error
+    assert pt.index(tmp_path / "a.tar").without_extension_left_out == 2
+
+
+def test_a_page_leaves_other_files_alone(command: Command, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.html.tmp-0").write_text("mine")
+    assert command("show", copy, "-o", tmp_path / "p.html").code == 0
+    assert (tmp_path / "p.html.tmp-0").read_text() == "mine"
+    refused = command("show", copy, "-o", tmp_path / "missing" / "p.html")
+    assert refused.code != 0
+    assert ".tmp-" not in refused.last_line
+
+
+def test_verify_says_what_helps(command: Command, copy: Path) -> None:
+    (copy / "notes.txt").write_text("a stray file")
+    stray = command("verify", copy)
+    assert stray.code == 1
+    assert "remove what does not belong" in stray.last_line
+    assert "restore" not in stray.last_line
+    (copy / "notes.txt").unlink()
+    (copy / "index.npz").unlink()
+    blind = command("verify", copy)
+    assert blind.code == 1
+    assert "could not be checked" in blind.last_line
+    assert "0 of" not in blind.last_line
+
+
 def test_links_to_nothing_are_named(command: Command, tmp_path: Path) -> None:
     write_tree(tmp_path / "tree", small_tree())
     for number in range(7):
