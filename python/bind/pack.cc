@@ -4,6 +4,7 @@
 #include <array>
 
 #include "arguments.h"
+#include "pack/task.h"
 #include "packtrain/format.h"
 #include "report.h"
 
@@ -269,7 +270,8 @@ void bind_show(nb::module_& module) {
           PACKTRAIN_ASSIGN(opened, open_dataset(posix_storage(), dataset.name, {.progress = hook}));
           PACKTRAIN_ASSIGN(
               page, show_page(*opened, {.samples = samples, .seed = seed, .split = split.value_or("")}));
-          return write_whole(posix_storage(), out.name, as_bytes(page), {.replace = true});
+          return write_whole(posix_storage(), out.name, as_bytes(page),
+                             {.token = process_token(), .replace = true});
         }));
       },
       nb::arg("dataset"), nb::arg("out"), nb::kw_only(), nb::arg("samples") = 64, nb::arg("seed") = 0,

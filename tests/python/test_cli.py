@@ -213,6 +213,8 @@ def test_a_page_leaves_other_files_alone(command: Command, copy: Path, tmp_path:
     (tmp_path / "p.html.tmp-0").write_text("mine")
     assert command("show", copy, "-o", tmp_path / "p.html").code == 0
     assert (tmp_path / "p.html.tmp-0").read_text() == "mine"
+    pt.show(copy, tmp_path / "p.html", samples=4)
+    assert (tmp_path / "p.html.tmp-0").read_text() == "mine"
     refused = command("show", copy, "-o", tmp_path / "missing" / "p.html")
     assert refused.code != 0
     assert ".tmp-" not in refused.last_line

@@ -56,6 +56,21 @@ def test_different_files_of_one_name_are_told_apart(command: Command, tmp_path: 
     assert len(back) == 4
 
 
+def test_damaged_samples_can_be_left_out(copy: Path, tmp_path: Path) -> None:
+    whole = pt.extract(copy, tmp_path / "whole")
+    shard = min(copy.glob("*.tar"))
+    with tarfile.open(shard) as archive:
+        damaged = next(member for member in archive if member.name.endswith(".jpg"))
+    with shard.open("r+b") as file:
+        file.seek(damaged.offset_data + 5)
+        file.write(b"other")
+    with pytest.raises(pt.CorruptError, match="--skip-bad"):
+        pt.extract(copy, tmp_path / "back")
+    report = pt.extract(copy, tmp_path / "back", skip_bad=1)
+    assert report.samples == whole.samples - 1
+    assert [bad.path for bad in report.bad] == [damaged.name.removesuffix(".jpg")]
+
+
 def test_the_dataset_itself_is_no_target(command: Command, copy: Path, tmp_path: Path) -> None:
     before = read_tree(copy)
     (tmp_path / "link").symlink_to(copy)
