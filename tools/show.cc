@@ -1,6 +1,6 @@
 // packtrain show: what a dataset looks like, as one HTML page.
+#include "base/process_token.h"
 #include "base/words.h"
-#include "pack/task.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
 #include "packtrain/storage.h"

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/process_token.h"
 #include "base/version.h"
 #include "base/words.h"
 #include "index/split_name.h"

@@ -9,10 +9,10 @@
 #include <random>
 #include <thread>
 
+#include "base/process_token.h"
 #include "io/test_storage.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
-#include "pack/task.h"
 #include "packtrain/pack.h"
 
 namespace packtrain {

@@ -10,11 +10,6 @@
 
 namespace packtrain {
 
-// HOST-PID-N: a name for temporary files that no other live process has.
-std::string process_token();
-// Whether a process that made a token on this host is gone; false for other hosts, whose processes cannot be
-// seen.
-bool token_is_dead(std::string_view token);
 // Removes temporary files and folders in `folder` whose makers are gone, and those of the token `own`.
 Status remove_dead_parts(Storage& storage, const std::string& folder, std::string_view own = {});
 
