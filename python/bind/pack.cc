@@ -4,7 +4,7 @@
 #include <array>
 
 #include "arguments.h"
-#include "pack/task.h"
+#include "base/process_token.h"
 #include "packtrain/format.h"
 #include "report.h"
 
