@@ -220,6 +220,17 @@ TEST(ArchiveSourceTest, NamesByPaxLinksAndRepeatedMembers) {
   EXPECT_EQ(catalog.warnings.size(), 2U + 1U);  // links, repeated members, one folder of folders
 }
 
+TEST(ArchiveSourceTest, DamageInATarThatIsNotCompressedSaysWhatHelps) {
+  MemoryStorage storage;
+  std::string tar = tar_of(kTree);
+  tar[2 * kTarBlock] = static_cast<char>(tar[2 * kTarBlock] ^ 1);
+  put(storage, "/a.tar", tar);
+  const Status status = scan(storage, scan_options({{"", "/a.tar"}})).status();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_NE(status.text().find("@ 1024"), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find("index --recover"), std::string::npos) << status.text();
+}
+
 TEST(ArchiveSourceTest, DamagedTarsAreErrorsWithTheOffset) {
   if (!has_codec("deflate") || !has_codec("gzip")) GTEST_SKIP() << "built without the libraries";
   MemoryStorage storage;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "format/table.h"
 #include "format/tar_header.h"
 #include "format/window.h"
 #include "packtrain/codec.h"
@@ -104,13 +105,17 @@ class CompressedInput : public Input {
 
 class TarStream : public ArchiveStream {
  public:
-  TarStream(std::string path, std::unique_ptr<Input> input)
-      : path_(std::move(path)), input_(std::move(input)) {}
+  TarStream(std::string path, std::unique_ptr<Input> input, bool plain)
+      : path_(std::move(path)), input_(std::move(input)), plain_(plain) {}
 
   Result<bool> next(Member& out) override {
     auto found = find_next(out);
-    if (!found.ok()) return found.status().at("@ " + std::to_string(header_at_)).at(path_);
-    return found;
+    if (found.ok()) return found;
+    // Behind a damaged header there may be sound members; the indexer finds them, in a file that is not
+    // compressed.
+    const Status status = found.status();
+    const bool can_recover = plain_ && status.code() == Code::corrupt && header_at_ > 0;
+    return (can_recover ? with_way_out(status) : status).at("@ " + std::to_string(header_at_)).at(path_);
   }
 
   Status read(MutableBytes into) override {
@@ -242,6 +247,7 @@ class TarStream : public ArchiveStream {
 
   const std::string path_;
   std::unique_ptr<Input> input_;
+  const bool plain_;
   uint64_t at_ = 0, header_at_ = 0;
   uint64_t left_ = 0, padding_ = 0;  // of the member that next() gave last
   uint64_t number_ = 0, links_ = 0, folders_ = 0;
@@ -273,7 +279,8 @@ Result<std::unique_ptr<ArchiveStream>> ArchiveStream::open(Storage& storage, std
     if (!compressed.ok()) return compressed.status().at(path);
     input = std::move(*compressed);
   }
-  return std::unique_ptr<ArchiveStream>(std::make_unique<TarStream>(std::string(path), std::move(input)));
+  return std::unique_ptr<ArchiveStream>(
+      std::make_unique<TarStream>(std::string(path), std::move(input), codec.empty()));
 }
 
 }  // namespace packtrain
