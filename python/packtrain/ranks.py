@@ -8,15 +8,30 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .errors import InvalidError
+from .shares import processes_here
 
 _said: set[str] = set()
 
-# Launchers and the variables by which they number their processes. Slurm sets its own in the batch script
-# too, where they say nothing about the processes to come: they count inside a step of srun only.
+
+class Launcher(NamedTuple):
+    """The variables by which a launcher numbers its processes."""
+
+    source: str
+    rank: str
+    world_size: tuple[str, ...]
+    """The first of them that is set; PMIx has none of its own."""
+    only_inside: str | None = None
+
+
+# Slurm comes last: where mpirun starts its helpers by srun, its processes find the variables of the helper,
+# of which there is one a node. It sets them in the batch script too, where they say nothing about the
+# processes to come: they count inside a step of srun only.
 _LAUNCHERS = (
-    ("RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", None),
-    ("the srun step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
-    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
+    Launcher("RANK and WORLD_SIZE", "RANK", ("WORLD_SIZE",)),
+    Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_SIZE",)),
+    Launcher("MPICH or Intel MPI", "PMI_RANK", ("PMI_SIZE",)),
+    Launcher("the srun step", "SLURM_PROCID", ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), "SLURM_STEP_ID"),
+    Launcher("PMIx", "PMIX_RANK", ()),
 )
 
 
@@ -63,11 +78,23 @@ def _from_torch() -> Ranks | None:
 
 
 def _from_launcher(environment: Mapping[str, str]) -> Ranks | None:
-    for source, rank, world_size, required in _LAUNCHERS:
-        if rank not in environment or world_size not in environment:
+    half_said: list[str] = []
+    for launcher in _LAUNCHERS:
+        if launcher.only_inside is not None and not environment.get(launcher.only_inside):
             continue
-        if required is None or environment.get(required):
-            return Ranks(_number(environment, rank), _number(environment, world_size), source)
+        size = next((name for name in launcher.world_size if name in environment), None)
+        if launcher.rank in environment and size is not None:
+            return Ranks(_number(environment, launcher.rank), _number(environment, size), launcher.source)
+        if launcher.rank in environment:
+            missing = launcher.world_size[0] if launcher.world_size else "a number of processes"
+            half_said.append(f"{launcher.rank} is set without {missing}")
+        elif size is not None and _number(environment, size) != 1:
+            half_said.append(f"{size} is set without {launcher.rank}")
+    if half_said:  # each process would take itself for the only one, and all would load the same
+        raise InvalidError(
+            f"the variable {half_said[0]}, so that it is not known which of how many processes this is; set "
+            "both, or give rank= and world_size="
+        )
     return None
 
 
@@ -89,15 +116,26 @@ def _say(found: Ranks, environment: Mapping[str, str]) -> None:
 
     log = logging.getLogger("packtrain")
     log.info("rank %d of %d, from %s", *found)
-    alone = found.source == "no launcher"
+    if found.source == "no launcher":
+        sign = _sign_of_others(environment)
+        if sign is not None:
+            log.warning(
+                "no launcher says which process this is, though %s: it loads everything, as the only rank; "
+                "make the loader after init_process_group, or give rank= and world_size=",
+                sign,
+            )
+
+
+def _sign_of_others(environment: Mapping[str, str]) -> str | None:
+    """What tells, in words, that this process may be one of several."""
+    if processes_here(environment) > 1:
+        return "there are several on this node"
+    if "MASTER_ADDR" in environment:
+        return "MASTER_ADDR is set"
     # `import torch` imports torch.distributed: that alone does not tell of several processes.
-    several = _is_started_by_python() or "MASTER_ADDR" in environment
-    if alone and several and "torch.distributed" in sys.modules:
-        log.warning(
-            "torch.distributed is not initialised yet, and no launcher says which process this is: it loads "
-            "everything, as the only rank; make the loader after init_process_group, or give rank= and "
-            "world_size="
-        )
+    if _is_started_by_python() and "torch.distributed" in sys.modules:
+        return "multiprocessing started it, and torch.distributed is not initialised yet"
+    return None
 
 
 def _is_started_by_python() -> bool:

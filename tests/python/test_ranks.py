@@ -15,6 +15,8 @@ from packtrain.ranks import Ranks, find_ranks
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8"}
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "16", "SLURM_NTASKS": "16"}
 SBATCH = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_STEP_NUM_TASKS": "16"}
+SRUN_OLD = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "16"}
+MPICH = {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "2"}
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
 
 
@@ -42,9 +44,17 @@ def torch_distributed(initialised: bool) -> SimpleNamespace:
         (SBATCH, (0, 1)),
         (OPEN_MPI, (1, 2)),
         ({**TORCHRUN, **SRUN, **OPEN_MPI}, (3, 8)),
-        ({**SRUN, **OPEN_MPI}, (5, 16)),
+        (SRUN_OLD, (5, 16)),
+        ({**SRUN, "SLURM_NTASKS": "99"}, (5, 16)),  # a step of some of the job's tasks
+        (MPICH, (1, 4)),
+        ({**SRUN, **OPEN_MPI}, (1, 2)),  # mpirun starts its helpers by srun
+        ({**SRUN, **MPICH}, (1, 4)),
         ({**SBATCH, **OPEN_MPI}, (1, 2)),
-        ({"RANK": "3"}, (0, 1)),
+        ({**SBATCH, **MPICH}, (1, 4)),
+        ({**SRUN, "PMIX_RANK": "5"}, (5, 16)),
+        ({**SRUN, "WORLD_SIZE": "16"}, (5, 16)),
+        ({**MPICH, "RANK": "3"}, (1, 4)),
+        ({"WORLD_SIZE": "1"}, (0, 1)),
     ],
 )
 def test_launchers_are_asked_in_order(environment: dict[str, str], expected: tuple[int, int]) -> None:
@@ -79,7 +89,10 @@ def test_a_process_that_may_be_one_of_many_is_warned(
         find_ranks(environment=environment)
         return len([record for record in caplog.records if record.levelno == logging.WARNING])
 
-    assert warnings_with({"MASTER_ADDR": "node1"}) == 0  # no torch, no torch.distributed
+    assert warnings_with({}) == 0
+    assert warnings_with({"MASTER_ADDR": "node1"}) == 1
+    assert warnings_with({"LOCAL_WORLD_SIZE": "4"}) == 1
+    assert warnings_with({"MPI_LOCALNRANKS": "1"}) == 0
     monkeypatch.setitem(sys.modules, "torch.distributed", torch_distributed(False))  # type: ignore[arg-type]
     assert warnings_with({}) == 0  # a plain script that imported torch
     assert warnings_with({"MASTER_ADDR": "node1"}) == 1
@@ -97,6 +110,12 @@ def test_a_process_that_may_be_one_of_many_is_warned(
         ((4, 4), {}, "rank 4 of 4"),
         ((-1, 4), {}, "rank -1 of 4"),
         ((None, None), {"RANK": "one", "WORLD_SIZE": "2"}, "RANK is 'one'"),
+        ((None, None), {"RANK": "1"}, "RANK is set without WORLD_SIZE.*give rank= and world_size="),
+        ((None, None), {"RANK": "1", "MASTER_ADDR": "a"}, "RANK is set without WORLD_SIZE"),
+        ((None, None), {"WORLD_SIZE": "8"}, "WORLD_SIZE is set without RANK"),
+        ((None, None), {"PMI_RANK": "1"}, "PMI_RANK is set without PMI_SIZE"),
+        ((None, None), {"PMIX_RANK": "1"}, "PMIX_RANK is set without a number of processes"),
+        ((None, None), {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}, "without SLURM_STEP_NUM_TASKS"),
         ((None, None), {"RANK": "2", "WORLD_SIZE": "2"}, "RANK and WORLD_SIZE says"),
     ],
 )
