@@ -3,12 +3,12 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/unique_ptr.h>
 
 #include "bind.h"
 #include "held_batch.h"
 #include "pixels.h"
 #include "samples.h"
+#include "turns.h"
 
 namespace packtrain::bind {
 
@@ -68,13 +68,13 @@ LoadPart make_part(const Samples& samples, const std::optional<std::string>& ima
   return part;
 }
 
-std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uint64_t epoch_length,
-                                    uint64_t global_batch_size, uint64_t seed, const std::string& order,
-                                    const ImageSpec* image, uint32_t rank, uint32_t world_size,
-                                    const std::string& last, const std::string& on_error,
-                                    std::optional<uint64_t> max_errors, uint32_t threads, uint32_t prefetch,
-                                    uint64_t memory, uint32_t processes_here, bool check_bytes,
-                                    uint32_t chains, std::vector<ValueSpec> values) {
+std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixed, uint64_t epoch_length,
+                                          uint64_t global_batch_size, uint64_t seed, const std::string& order,
+                                          const ImageSpec* image, uint32_t rank, uint32_t world_size,
+                                          const std::string& last, const std::string& on_error,
+                                          std::optional<uint64_t> max_errors, uint32_t threads,
+                                          uint32_t prefetch, uint64_t memory, uint32_t processes_here,
+                                          bool check_bytes, uint32_t chains, std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -98,29 +98,16 @@ std::unique_ptr<Loader> make_loader(std::vector<LoadPart> parts, bool mixed, uin
   nb::gil_scoped_release free;
   auto loader = Loader::make(std::move(spec));
   nb::gil_scoped_acquire held;
-  return value_or_raise(std::move(loader));
+  return SharedLoader::make(value_or_raise(std::move(loader)));
 }
 
-// Waits without the GIL; a signal ends the wait. A batch that is there is taken at once: to give up the GIL
-// and get it back costs more than that.
-nb::object next_batch(Loader& loader) {
+nb::object next_batch(SharedLoader& shared) {
   bool interrupted = false;
-  const std::function<bool()> go_on = [&interrupted] {
-    nb::gil_scoped_acquire held;
-    interrupted = PyErr_CheckSignals() != 0;
-    return !interrupted;
-  };
-  std::optional<Result<BatchPtr>> result;
-  if (loader.is_ready()) {
-    result.emplace(loader.next());
-  } else {
-    nb::gil_scoped_release free;
-    result.emplace(loader.next(go_on));
-  }
+  Result<BatchPtr> result = shared.next(interrupted);
   if (interrupted) throw nb::python_error();
-  BatchPtr batch = value_or_raise(std::move(*result));
+  BatchPtr batch = value_or_raise(std::move(result));
   if (!batch) return nb::none();
-  return nb::cast(HeldBatch{std::move(batch), loader.spec().image});
+  return nb::cast(HeldBatch{std::move(batch), shared.loader().spec().image});
 }
 
 void bind_report(nb::module_& module) {
@@ -181,7 +168,9 @@ void bind_load(nb::module_& module) {
            nb::arg("fields") = std::vector<std::string>(), nb::arg("indices") = nb::none(),
            nb::arg("weights") = std::vector<double>(), nb::arg("fraction") = 1.0)
       .def("__len__", &LoadPart::size);
-  nb::class_<Loader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
+  module.def("leave_loaders", &SharedLoader::leave_all, nb::call_guard<nb::gil_scoped_release>(),
+             "For the end of the interpreter: stops every loader, in whichever thread it is.");
+  nb::class_<SharedLoader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
       .def(nb::new_(&make_loader), nb::arg("parts"), nb::kw_only(), nb::arg("mixed") = false,
            nb::arg("epoch_length") = 0, nb::arg("global_batch_size"), nb::arg("seed") = 0,
            nb::arg("order") = "global", nb::arg("image").none() = nb::none(), nb::arg("rank") = 0,
@@ -191,7 +180,7 @@ void bind_load(nb::module_& module) {
            nb::arg("chains") = 0, nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
-          [](Loader& self, uint64_t epoch, uint64_t consumed) {
+          [](SharedLoader& self, uint64_t epoch, uint64_t consumed) {
             Status status;
             {
               nb::gil_scoped_release free;
@@ -200,34 +189,37 @@ void bind_load(nb::module_& module) {
             check(status);
           },
           nb::arg("epoch"), nb::arg("consumed") = 0)
-      .def("stop", &Loader::stop, nb::call_guard<nb::gil_scoped_release>(),
+      .def("stop", &SharedLoader::stop, nb::call_guard<nb::gil_scoped_release>(),
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")
       .def(
           "note_bad",
-          [](Loader& self, uint32_t source, uint64_t index, nb::str what) {
-            check(self.note_bad(source, index, Status(Code::corrupt, to_bytes(what))));
+          [](SharedLoader& self, uint32_t source, uint64_t index, nb::str what) {
+            check(self.loader().note_bad(source, index, Status(Code::corrupt, to_bytes(what))));
           },
           nb::arg("source"), nb::arg("index"), nb::arg("what"),
           "Counts a sample on which a Python function failed; an error if it is one too many.")
-      .def_prop_ro("steps", &Loader::steps, "Of the epoch that was started, on this rank.")
-      .def_prop_ro("steps_of_whole_epoch", &Loader::steps_of_whole_epoch)
-      .def_prop_ro("consumed", &Loader::consumed)
-      .def_prop_ro("epoch", &Loader::epoch)
+      .def_prop_ro(
+          "steps", [](const SharedLoader& self) { return self.loader().steps(); },
+          "Of the epoch that was started, on this rank.")
+      .def_prop_ro("steps_of_whole_epoch",
+                   [](const SharedLoader& self) { return self.loader().steps_of_whole_epoch(); })
+      .def_prop_ro("consumed", [](const SharedLoader& self) { return self.loader().consumed(); })
+      .def_prop_ro("epoch", [](const SharedLoader& self) { return self.loader().epoch(); })
       .def(
-          "state", [](const Loader& self) { return to_text(self.state().encode()); },
+          "state", [](const SharedLoader& self) { return to_text(self.loader().state().encode()); },
           "Where it stands, as JSON of less than 1 KB.")
       .def(
           "resume",
-          [](const Loader& self, const std::string& json) {
+          [](const SharedLoader& self, const std::string& json) {
             const OrderState state = value_or_raise(OrderState::decode(json));
-            check(state.check(self.state()));
+            check(state.check(self.loader().state()));
             return nb::make_tuple(state.epoch, state.consumed);
           },
           nb::arg("state"), nb::sig("def resume(self, state: str) -> tuple[int, int]"),
           "Epoch and consumed samples of a state, if it belongs to this dataset, split and order.")
-      .def("report", &Loader::report);
+      .def("report", [](const SharedLoader& self) { return self.loader().report(); });
 }
 
 }  // namespace packtrain::bind

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import threading
 import time
 import warnings
 import weakref
@@ -25,6 +27,8 @@ Batch = dict[str, Any]
 Indices = Union[Sequence[int], "np.ndarray[Any, Any]", Callable[[_core.Dataset], Any]]
 Self = TypeVar("Self", bound="Loader")
 Amount = Union[int, Literal["auto"]]
+
+atexit.register(_core.leave_loaders)  # threads of the engine must not outlive the interpreter
 
 
 class Loader:
@@ -130,7 +134,9 @@ class Loader:
             "values": [field.spec for field in self._fields.values()],
         }
         self._use(_core.Loader(self._parts, **self._arguments))
+        self._turn = threading.RLock()  # threads that share an iterator take turns
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
+        self._place = (0, 0)  # the same of the batches that were handed out
         self._taken = 0  # batches of the newest iterator, which has so many:
         self._steps = 0
         self._inside = False  # an epoch, whose place the engine knows
@@ -147,7 +153,6 @@ class Loader:
 
     def _use(self, engine: _core.Loader) -> None:
         self._engine = engine
-        # At the latest when the interpreter ends: its threads must not live longer.
         self._stop = weakref.finalize(self, engine.stop)
 
     def __len__(self) -> int:
@@ -168,17 +173,22 @@ class Loader:
         """
         if self._closed:
             raise InvalidError("the loader was closed; make a new one")
+        self._generation += 1
+        generation = self._generation
         self._engine.start(*self._start)
         import numpy  # noqa: F401  # while the first batch is made
 
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
             self._engine.start(*self._start)
+        if generation != self._generation:  # closed or given a state while it began
+            self._engine.stop()
+            self._check_newest(generation)
+        self._place = self._start
         self._start = (self._start[0] + 1 if self._shuffle else self._first_epoch, 0)
         self._taken, self._steps = 0, self._engine.steps
         self._inside = True
-        self._generation += 1
-        return self._generation
+        return generation
 
     def _is_over(self) -> bool:
         """Whether a loaded state has left nothing of its epoch, for any rank."""
@@ -187,16 +197,33 @@ class Loader:
             return consumed > 0 and consumed >= self._samples
         return consumed > 0 and self._engine.steps == 0
 
-    def _next(self) -> Batch | None:
-        batch = self._engine.next()
+    def _next(self, generation: int) -> Batch | None:
+        try:
+            batch = self._engine.next()
+        except Error:
+            self._check_newest(generation)  # what ended it is the better reason
+            raise
+        self._check_newest(generation)
         if batch is None:
             self._inside = False
             if not self._shuffle:  # what the engine has begun to read ahead is not what comes next
                 self._engine.stop()
             return None
         self._inside = True
+        place = (self._engine.epoch, self._engine.consumed)
+        try:
+            columns = self._finished(batch)
+        except StopIteration as error:
+            raise RuntimeError("a function on samples raised StopIteration") from error
         self._taken += 1
-        return self._finished(batch)
+        self._place = place  # a batch that was not handed out is not done
+        return columns
+
+    def _check_newest(self, generation: int) -> None:
+        if generation != self._generation:
+            raise InvalidError(
+                "this iteration is over: the loader was iterated anew, closed, or given a state meanwhile"
+            ) from None
 
     def _finished(self, batch: _core.Batch) -> Batch:
         columns: Batch = {} if self.image is None else {"image": batch.image}
@@ -275,8 +302,8 @@ class Loader:
         With the last batch of an epoch it stands at the beginning of the next.
         """
         state: dict[str, int | str] = json.loads(self._engine.state())
-        if not self._inside or self._taken == self._steps:
-            state["epoch"], state["consumed"] = self._start
+        done = not self._inside or self._taken == self._steps
+        state["epoch"], state["consumed"] = self._start if done else self._place
         return state
 
     def load_state_dict(self, state: Mapping[str, int | str]) -> None:
@@ -341,19 +368,17 @@ class _Epoch:
         return self
 
     def __next__(self) -> Batch:
-        if self._ended:
-            raise StopIteration
-        if not self._generation:
-            self._generation = self._loader._begin()
-        if self._generation != self._loader._generation:
-            raise InvalidError(
-                "this iteration is over: the loader was iterated anew, closed, or given a state meanwhile"
-            )
-        batch = self._loader._next()
-        if batch is None:
-            self._ended = True
-            raise StopIteration
-        return batch
+        with self._loader._turn:
+            if self._ended:
+                raise StopIteration
+            if not self._generation:
+                self._generation = self._loader._begin()
+            self._loader._check_newest(self._generation)
+            batch = self._loader._next(self._generation)
+            if batch is None:
+                self._ended = True
+                raise StopIteration
+            return batch
 
     def __del__(self) -> None:
         if not self._ended and self._generation == self._loader._generation != 0:

@@ -1,0 +1,46 @@
+// Turns: who may use a loader now. Python's threads, its signal handlers and its end come at any moment; the
+// loader serves one call at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "packtrain/load.h"
+
+namespace packtrain::bind {
+
+// A loader as Python has it. start() and next() are refused while another call is under way; stop() ends that
+// call first, unless it comes from within it, by a signal handler: then that call does it. All without the
+// GIL, but for next(), which gives it up where it waits. Thread-safe.
+class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
+ public:
+  static std::shared_ptr<SharedLoader> make(std::unique_ptr<Loader> loader);
+
+  Status start(uint64_t epoch, uint64_t consumed);
+  // With the GIL. `interrupted`: a signal handler has raised.
+  Result<BatchPtr> next(bool& interrupted);
+  void stop();
+  Loader& loader() { return *loader_; }  // for what may be asked at any moment
+  const Loader& loader() const { return *loader_; }
+
+  // The interpreter ends: every loader is stopped. A thread that is in a call, or comes with one, stays there
+  // for the rest of the process: it could not get the GIL back.
+  static void leave_all();
+
+ private:
+  explicit SharedLoader(std::unique_ptr<Loader> loader) : loader_(std::move(loader)) {}
+  Status begin_call();
+  void end_call();
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool under_way_ = false;              // a call
+  std::thread::id caller_;              // of that call
+  std::atomic<bool> stopping_ = false;  // somebody wants that call to end
+  const std::unique_ptr<Loader> loader_;
+};
+
+}  // namespace packtrain::bind

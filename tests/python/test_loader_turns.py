@@ -1,0 +1,141 @@
+"""Loader: closed, given a state, iterated or ended by others than the thread that waits for a batch."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import packtrain as pt
+import pytest
+
+SLOW = pt.Resize(600)  # so that a batch takes a while
+
+
+@pytest.fixture
+def train(packed: Path) -> pt.Dataset:
+    return pt.Dataset(packed, split="train")
+
+
+def close(loader: pt.Loader) -> None:
+    loader.close()
+
+
+def go_back(loader: pt.Loader) -> None:
+    loader.load_state_dict(loader.state_dict())
+
+
+def begin_anew(loader: pt.Loader) -> None:
+    next(iter(loader))
+
+
+def is_whole_or_told(loader: pt.Loader) -> bool:
+    """Whether a loop over it has all batches, or else ends by an error that says why."""
+    try:
+        return sum(1 for _ in loader) == len(loader)
+    except pt.InvalidError as error:
+        return any(reason in str(error) for reason in ("is over", "was closed", "another call"))
+
+
+def collect(loader: pt.Loader, seen: list[int]) -> None:
+    for batch in loader:
+        seen += batch["index"].tolist()
+
+
+@pytest.mark.parametrize("act", [close, go_back, begin_anew])
+def test_a_signal_handler_may_use_the_loader_that_is_waited_for(
+    train: pt.Dataset, act: Callable[[pt.Loader], None]
+) -> None:
+    """What batch systems ask for: SIGUSR1 some minutes before the end."""
+    for attempt in range(6):
+        loader = pt.Loader(train, batch_size=36, image=SLOW, threads=1)
+        handler = signal.signal(signal.SIGUSR1, lambda *_, loader=loader: act(loader))
+        timer = threading.Timer(0.02 * attempt, signal.raise_signal, [signal.SIGUSR1])
+        timer.start()
+        try:
+            assert is_whole_or_told(loader)
+        finally:
+            timer.join()
+            signal.signal(signal.SIGUSR1, handler)
+
+
+@pytest.mark.parametrize("act", [close, go_back])
+def test_another_thread_may_end_it(train: pt.Dataset, act: Callable[[pt.Loader], None]) -> None:
+    random.seed(1)
+    for _ in range(12):
+        loader = pt.Loader(train, batch_size=6, image=SLOW)
+        timer = threading.Timer(random.uniform(0, 0.1), act, [loader])
+        timer.start()
+        assert is_whole_or_told(loader)
+        timer.join()
+
+
+def test_threads_that_share_an_iterator_take_turns(train: pt.Dataset) -> None:
+    for _ in range(5):
+        loader = pt.Loader(train, batch_size=2, fields=[])
+        batches: list[Any] = []
+        shared = iter(loader)
+        workers = [threading.Thread(target=batches.extend, args=[shared]) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len(batches) == len(loader)
+        assert sorted(i for batch in batches for i in batch["index"].tolist()) == list(range(36))
+
+
+def test_a_daemon_thread_does_not_spoil_the_end_of_the_program(packed: Path) -> None:
+    program = f"""
+import threading, time, sys
+import packtrain as pt
+loader = pt.Loader({str(packed)!r}, split="train", batch_size=12, image=pt.Resize(300))
+def load():
+    while True:
+        for batch in loader:
+            pass
+threading.Thread(target=load, daemon=True).start()
+time.sleep(float(sys.argv[1]))
+"""
+    for seconds in ("0.05", "0.2", "0.3", "0.45"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, seconds], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def fails_at(count: int, error: BaseException) -> Callable[[Any], Any]:
+    """A transform that raises `error` once, on its so-many-th sample."""
+    calls = iter(range(1, 1_000_000))
+
+    def transform(sample: Any) -> Any:
+        if next(calls) == count:
+            raise error
+        return sample
+
+    return transform
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no")])
+def test_a_batch_that_was_not_handed_out_comes_again_after_a_resume(
+    train: pt.Dataset, error: BaseException
+) -> None:
+    loader = pt.Loader(train, batch_size=6, fields=[], transform=fails_at(20, error))
+    seen: list[int] = []
+    with pytest.raises(type(error)):
+        collect(loader, seen)
+    assert len(seen) == 18
+    rest = pt.Loader(train, batch_size=6, fields=[])
+    rest.load_state_dict(loader.state_dict())
+    collect(rest, seen)
+    assert sorted(seen) == list(range(36))
+
+
+def test_stop_iteration_of_a_function_does_not_end_the_epoch(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6, fields=[], transform=fails_at(8, StopIteration()))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(loader)
