@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal, Optional, Union, get_args
 
 from . import _core
 from ._numpy import np
+from .checks import MOST_OF_FEW, flag, numbers, one_of, whole_number
 from .errors import CorruptError, Error, InvalidError, NotFoundError, StorageError
 
 # Of red, green and blue over ImageNet's pixels in [0, 1]: what most published models were trained with.
@@ -40,9 +41,19 @@ class ImageTransform:
     """The same as the engine knows it."""
 
     def _set_spec(self, crop: str, **only_of_this_crop: Any) -> None:
-        """Checks all of it at once."""
+        """Checks all of it at once, and makes plain values of what was given."""
         if (self.mean is None) != (self.std is None):
             raise InvalidError("mean= and std= come together: give both or neither")
+        plain: dict[str, Any] = {"size": _plain_size(self.size), "dtype": _type_name(self.dtype)}
+        plain["flip"], *_ = numbers("flip", [self.flip], 1)
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            plain[name] = None if value is None else numbers(name, value, 3)
+        for name in ("exif_orientation", "dct_scaling"):
+            plain[name] = flag(name, getattr(self, name))
+        one_of("layout", self.layout, get_args(Layout))
+        for name, value in {**plain, **only_of_this_crop}.items():
+            object.__setattr__(self, name, value)  # the dataclasses are frozen
         height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
         spec = _core.ImageSpec(
             crop=crop,
@@ -57,12 +68,19 @@ class ImageTransform:
             dct_scaling=self.dct_scaling,
             **only_of_this_crop,
         )
-        object.__setattr__(self, "spec", spec)  # the dataclasses are frozen
+        object.__setattr__(self, "spec", spec)
 
-    def __call__(self, data: bytes, *, key: int = 0) -> np.ndarray[Any, Any]:
+    def __call__(
+        self, data: bytes | bytearray | memoryview | np.ndarray[Any, Any], *, key: int = 0
+    ) -> np.ndarray[Any, Any]:
         """One image as a loader would make it. `key` settles every random choice; bfloat16 comes as its bits,
         in uint16."""
-        return _core.transform_image(data, self.spec, key=key)
+        return _core.transform_image(_content(data), self.spec, key=whole_number("key", key))
+
+    def __reduce__(self) -> Any:
+        """Made anew from the same arguments: what the engine knows is not carried from process to process."""
+        arguments = {name: value for name, value in vars(self).items() if name != "spec"}
+        return _made, (type(self), arguments)
 
 
 @dataclass(frozen=True)
@@ -81,7 +99,9 @@ class RandomResizedCrop(ImageTransform):
     dct_scaling: bool = False
 
     def __post_init__(self) -> None:
-        self._set_spec("random_resized", scale=self.scale, ratio=self.ratio)
+        self._set_spec(
+            "random_resized", scale=numbers("scale", self.scale, 2), ratio=numbers("ratio", self.ratio, 2)
+        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +119,7 @@ class CenterCrop(ImageTransform):
     dct_scaling: bool = False
 
     def __post_init__(self) -> None:
-        self._set_spec("centre", resize=self.resize)
+        self._set_spec("centre", resize=whole_number("resize", self.resize, 1, MOST_OF_FEW))
 
 
 @dataclass(frozen=True)
@@ -119,6 +139,44 @@ class Resize(ImageTransform):
         self._set_spec("resize")
 
 
+def _made(kind: type[ImageTransform], arguments: dict[str, Any]) -> ImageTransform:
+    return kind(**arguments)
+
+
+def _plain_size(size: Any) -> Size:
+    if isinstance(size, (tuple, list)) and len(size) == 2:
+        height, width = (whole_number("size", side, 1, MOST_OF_FEW) for side in size)
+        return height, width
+    if isinstance(size, (tuple, list)):
+        raise InvalidError(f"size= is a side, or (height, width), not {size!r}")
+    return whole_number("size", size, 1, MOST_OF_FEW)
+
+
+def _type_name(dtype: Any) -> str:
+    """Of NumPy's types too: numpy.uint8 and numpy.dtype("uint8") are "uint8"."""
+    name = getattr(dtype, "__name__", None) or getattr(dtype, "name", dtype)
+    one_of("dtype", name, get_args(PixelType))
+    return str(name)
+
+
+def _content(data: Any) -> bytes:
+    """Of whatever holds the bytes of a file, such as a field's value in a batch."""
+    if isinstance(data, bytes):
+        return data
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise InvalidError(
+            f"an image transform is called with the bytes of an image file, not with a {type(data).__name__}"
+        ) from None
+    if view.itemsize != 1:
+        raise InvalidError(
+            f"an image transform is called with the bytes of an image file, not with numbers of "
+            f"{view.itemsize} bytes each"
+        )
+    return view.tobytes()
+
+
 DECODED = ("jpeg", "png", "webp")
 
 
@@ -127,16 +185,16 @@ def is_image(content: bytes) -> bool:
     return _core.media_kind(content) in DECODED
 
 
-LOOKS = 16  # for a sample that can be read, at places all over the dataset
+LOOKS = 16  # for a sample that has an image, at places all over the dataset
 
 
-def find_image_field(data: _core.Dataset) -> str:
-    """The one field of a sample that holds an image; an error that names the fields otherwise."""
-    if len(data) == 0:  # nothing will be decoded: any field does
-        candidates = data.fields[:1]
-    else:
-        sample = first_readable(data)
-        candidates = [name for name, value in sample.items() if isinstance(value, bytes) and is_image(value)]
+def find_image_field(data: _core.Dataset) -> str | None:
+    """The one field that holds an image in the first sample that has any; an error that names the fields
+    otherwise. Of an empty dataset nothing will be decoded: any field does, or None if there is not even one.
+    """
+    if len(data) == 0:
+        return data.fields[0] if data.fields else None
+    candidates = _fields_with_images(data)
     if len(candidates) == 1:
         return candidates[0]
     found = f"several: {', '.join(candidates)}" if candidates else "none"
@@ -147,13 +205,21 @@ def find_image_field(data: _core.Dataset) -> str:
     )
 
 
-def first_readable(data: _core.Dataset) -> dict[str, Any]:
-    """The first sample, or one further on if it is bad: what becomes of such samples is decided later."""
+def _fields_with_images(data: _core.Dataset) -> list[str]:
+    """Of the first sample that has any, or an empty list. Samples that are bad are passed over, unless there
+    is no other: what becomes of them is decided later."""
     failure: Error | None = None
+    readable = 0
     for place in range(0, len(data), max(1, len(data) // LOOKS)):
         try:
-            return data[place]
+            sample = data[place]
         except (CorruptError, NotFoundError, StorageError) as error:
             failure = failure or error
-    assert failure is not None
-    raise failure
+            continue
+        readable += 1
+        names = [name for name, value in sample.items() if isinstance(value, bytes) and is_image(value)]
+        if names:
+            return names
+    if failure is not None and readable == 0:
+        raise failure
+    return []

@@ -120,7 +120,8 @@ class Loader:
             "global_batch_size": self.global_batch_size,
             "seed": seed,
             "order": choose_order(self.datasets[0], shuffle, order, reads_any),
-            "image": None if image is None else image.spec,
+            # A dataset without any field has no samples either.
+            "image": None if image is None or not self.datasets[0].fields else image.spec,
             "rank": self.rank,
             "world_size": self.world_size,
             "last": last,
@@ -311,7 +312,7 @@ class Loader:
         seed, and an order that is "auto", are taken from the state. Another dataset or split is an error."""
         text = json.dumps(dict(state))
         taken = {name: state[name] for name in ("seed", "chains") if isinstance(state.get(name), int)}
-        if self._order_is_free and isinstance(state.get("order"), str):
+        if self._order_is_free and state.get("order") in ("global", "streams"):  # both are shuffled
             taken["order"] = state["order"]
         engine = self._engine
         arguments = {**self._arguments, **taken}

@@ -326,6 +326,14 @@ def test_a_state_of_something_else_is_refused(packed: Path, photos: Path, tmp_pa
             loader().load_state_dict(wrong)
 
 
+def test_a_state_never_takes_the_shuffle_away(train: pt.Dataset) -> None:
+    unshuffled = pt.Loader(train, batch_size=4, shuffle=False).state_dict()
+    loader = pt.Loader(train, batch_size=4)
+    with pytest.raises(pt.InvalidError, match="another order: 'source'"):
+        loader.load_state_dict(unshuffled)
+    assert loader.order == "global"
+
+
 def test_the_order_of_a_state_wins_over_auto(train: pt.Dataset) -> None:
     streams = pt.Loader(train, batch_size=4, order="streams", seed=2)
     next(iter(streams))

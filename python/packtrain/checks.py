@@ -1,0 +1,59 @@
+"""Arguments of the wrong kind are refused where they are given, in a sentence that names them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import InvalidError
+
+MOST = 2**64 - 1  # that the engine can count
+MOST_OF_FEW = 2**32 - 1  # of threads, ranks, pixels
+
+
+def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+    """An int, or what stands for one, such as NumPy's integers. True is none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        range_of_it = f"of at least {least}" if number < least else f"up to {most}"
+        raise InvalidError(f"{name}= is a whole number {range_of_it}, not {value!r}")
+    return number
+
+
+def amount(name: str, value: Any, most: int = MOST) -> int:
+    """So many, or 0 for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return 0
+    try:
+        return whole_number(name, value, 1, most)
+    except InvalidError:
+        raise InvalidError(f'{name}= is "auto" or a whole number from 1 to {most}, not {value!r}') from None
+
+
+def one_of(name: str, value: Any, words: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in words:
+        raise InvalidError(f"{name}= is one of {', '.join(map(repr, words))}, not {value!r}")
+
+
+def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """So many of them, from any sequence."""
+    try:
+        found = tuple(float(number) for number in value)
+    except (TypeError, ValueError):
+        found = ()
+    if isinstance(value, str) or len(found) != count:
+        raise InvalidError(f"{name}= is {count} numbers, not {value!r}")
+    return found
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, NumPy's too: of a word such as "False" nobody knows which it is meant to be."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise InvalidError(f"{name}= is True or False, not {value!r}")
+    return bool(value)
