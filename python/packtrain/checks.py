@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .errors import InvalidError
+from .errors import CorruptError, InvalidError
 
 MOST = 2**64 - 1  # that the engine can count
 MOST_OF_FEW = 2**32 - 1  # of threads, ranks, pixels
@@ -24,6 +25,10 @@ def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int
         range_of_it = f"of at least {least}" if number < least else f"up to {most}"
         raise InvalidError(f"{name}= is a whole number {range_of_it}, not {value!r}")
     return number
+
+
+def is_count(value: Any, most: int = MOST) -> bool:
+    return isinstance(value, int) and 0 <= value <= most
 
 
 def amount(name: str, value: Any, most: int = MOST) -> int:
@@ -57,3 +62,15 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise InvalidError(f"{name}= is True or False, not {value!r}")
     return bool(value)
+
+
+def plain_state(state: Any) -> dict[str, int | str]:
+    """What state_dict gave, wherever it has been since; other kinds of whole numbers become ints."""
+    if not isinstance(state, Mapping):
+        hint = "; read it with json.loads first" if isinstance(state, (str, bytes)) else ""
+        raise InvalidError(f"load_state_dict takes the dict that state_dict gave, not {state!r}{hint}")
+    try:
+        plain: dict[str, int | str] = json.loads(json.dumps(dict(state), default=operator.index))
+    except (TypeError, ValueError) as error:
+        raise CorruptError(f"this is no state that state_dict gave: {error}") from None
+    return plain

@@ -1,19 +1,15 @@
-"""What the arguments of a loader come to: dataset, batch size, order, selection, weights."""
+"""What the arguments of a loader come to: dataset, batch size, order, selection."""
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from . import _core
 from ._numpy import np
+from .checks import MOST_OF_FEW, one_of, whole_number
 from .errors import InvalidError
-
-ClassWeights = Union[Sequence[float], Mapping[str, float]]
-Weights = Union[ClassWeights, Callable[[_core.Dataset], Optional[ClassWeights]]]
 
 ORDERS = ("auto", "global", "streams", "source")
 FAR_PLACES = ("network", "fuse", "unknown")
@@ -24,6 +20,11 @@ def open_dataset(dataset: str | os.PathLike[str] | _core.Dataset, split: str | N
         if split is None or split == dataset.split:
             return dataset
         return _core.Dataset(dataset.path, split=split)
+    if not isinstance(dataset, (str, os.PathLike)):
+        raise InvalidError(
+            "what is loaded is the path of a dataset, a packtrain.Dataset or a packtrain.Mix, not "
+            f"{dataset!r}"
+        )
     data = _core.Dataset(dataset, split=split)
     if split is None and len(data.splits) > 1:
         raise InvalidError(
@@ -38,13 +39,10 @@ def choose_batch_size(batch_size: int | None, global_batch_size: int | None, wor
     """Samples of a step over all ranks."""
     if (batch_size is None) == (global_batch_size is None):
         raise InvalidError("give either batch_size= (of each rank) or global_batch_size= (of all ranks)")
-    size = batch_size if global_batch_size is None else global_batch_size
-    try:
-        size = operator.index(size)  # type: ignore[arg-type]
-    except TypeError:
-        raise InvalidError(f"the size of a batch is a whole number, not {size!r}") from None
-    if size < 1:
-        raise InvalidError(f"a batch has at least one sample, not {size}")
+    name, given = (
+        ("batch_size", batch_size) if global_batch_size is None else ("global_batch_size", global_batch_size)
+    )
+    size = whole_number(name, given, 1, MOST_OF_FEW)
     if global_batch_size is None:
         return size * world_size
     if size % world_size:
@@ -60,8 +58,7 @@ def choose_batch_size(batch_size: int | None, global_batch_size: int | None, wor
 def choose_order(data: _core.Dataset, shuffle: bool, order: str, reads_any: bool) -> str:
     """Where bytes are far, large sequential reads; else an exact shuffle. `reads_any`: samples are taken from
     anywhere, which large reads would not serve."""
-    if order not in ORDERS:
-        raise InvalidError(f"order= is one of {', '.join(map(repr, ORDERS))}, not {order!r}")
+    one_of("order", order, ORDERS)
     if not shuffle:
         if order not in ("auto", "source"):
             raise InvalidError(
@@ -82,28 +79,27 @@ def choose_indices(data: _core.Dataset, indices: Any) -> np.ndarray[Any, np.dtyp
     """Positions within the split, from positions, a mask, or a function of the dataset that gives either."""
     if indices is None:
         return None
-    chosen = np.asarray(indices(data) if callable(indices) else indices)
+    given = indices(data) if callable(indices) else indices
+    try:
+        chosen = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        chosen = np.asarray(None)
     if chosen.ndim != 1:
-        raise InvalidError(f"indices= is a list of positions or a mask, not an array of shape {chosen.shape}")
+        raise InvalidError(
+            f"indices= is a list of positions or a mask, or a function that gives one, not {given!r}"
+        )
     if chosen.dtype == np.bool_:
         if len(chosen) != len(data):
             raise InvalidError(f"a mask has one entry a sample: {len(data)}, not {len(chosen)}")
         chosen = np.flatnonzero(chosen)
-    if len(chosen) and not np.issubdtype(chosen.dtype, np.integer):
+    if len(chosen) == 0:
+        return np.empty(0, np.uint64)
+    if not np.issubdtype(chosen.dtype, np.integer):
         raise InvalidError(f"indices= are whole numbers or a mask, not {chosen.dtype}")
-    if len(chosen) and int(chosen.min()) < 0:
+    if int(chosen.min()) < 0:
         raise InvalidError("indices= count from 0; there is no negative one")
+    if int(chosen.max()) >= len(data):
+        raise InvalidError(
+            f"indices= has {int(chosen.max())}, and there are {len(data)} samples, counted from 0", data.path
+        )
     return np.ascontiguousarray(chosen, dtype=np.uint64)
-
-
-def choose_weights(data: _core.Dataset, weights: Weights | None) -> list[float]:
-    """How often each class comes, by its number; empty: as often as it is there."""
-    weights = weights(data) if callable(weights) else weights
-    if weights is None:
-        return []
-    if not isinstance(weights, Mapping):
-        return [float(weight) for weight in weights]
-    unknown = sorted(set(weights) ^ set(data.classes))
-    if unknown:
-        raise InvalidError(f"weights= must name every class, and no other: {', '.join(unknown)}", data.path)
-    return [float(weights[name]) for name in data.classes]

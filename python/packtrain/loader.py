@@ -13,14 +13,16 @@ from typing import Any, Literal, TypeVar, Union
 
 from . import _core
 from ._numpy import np
-from .choices import Weights, choose_batch_size, choose_indices, choose_order, choose_weights
+from .checks import MOST, MOST_OF_FEW, amount, flag, is_count, one_of, plain_state, whole_number
+from .choices import choose_batch_size, choose_indices, choose_order
+from .class_weights import Weights, choose_weights
 from .errors import Error, InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_field
 from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
-from .samples import Failures, Sample, taken, transformed
+from .samples import Failures, Sample, Transform, taken
 from .shares import cores_here, processes_here
 
 Batch = dict[str, Any]
@@ -65,6 +67,13 @@ class Loader:
         prefetch: Amount = "auto",
         memory: Amount = "auto",
     ) -> None:
+        one_of("last", last, ("drop", "pad", "keep"))
+        one_of("on_error", on_error, ("raise", "skip", "replace"))
+        if transform is not None and not callable(transform):
+            raise InvalidError(f"transform= is a function of a sample, not {transform!r}")
+        for name, word in (("split", split), ("image_field", image_field)):
+            if word is not None and not isinstance(word, str):
+                raise InvalidError(f"{name}= is a name, not {word!r}")
         mix = dataset if isinstance(dataset, Mix) else None
         self.datasets = open_datasets(dataset, split)
         # The one that is loaded, or the mix as it was given.
@@ -80,8 +89,8 @@ class Loader:
         self.image = image
         self.last = last
         self._on_error = on_error
-        self._shuffle = shuffle
-        self._transform = transform
+        self._shuffle = flag("shuffle", shuffle)
+        self._transform = None if transform is None else Transform(transform)
         self._facts = ["label", "index", *([] if mix is None else ["source"])]
         self._flags = [
             *(["padding"] if last == "pad" else []),
@@ -102,11 +111,12 @@ class Loader:
                 data,
                 image_field=None if image is None else image_field or find_image_field(data),
                 fields=list(self._fields),
-                indices=choose_indices(data, indices),
-                weights=choose_weights(data, weights),
+                indices=chosen,
+                weights=choose_weights(data, weights, chosen),
                 fraction=fraction,
             )
             for data, fraction in zip(self.datasets, (1.0,) if mix is None else mix.fractions)
+            for chosen in [choose_indices(data, indices)]
         ]
         if mix is not None:
             check_samples(self.datasets, self._parts)
@@ -118,7 +128,7 @@ class Loader:
             "mixed": mix is not None,
             "epoch_length": epoch_length,
             "global_batch_size": self.global_batch_size,
-            "seed": seed,
+            "seed": whole_number("seed", seed),
             "order": choose_order(self.datasets[0], shuffle, order, reads_any),
             # A dataset without any field has no samples either.
             "image": None if image is None or not self.datasets[0].fields else image.spec,
@@ -126,10 +136,12 @@ class Loader:
             "world_size": self.world_size,
             "last": last,
             "on_error": on_error,
-            "max_errors": max(10, samples // 100) if max_errors is None else max_errors,
-            "threads": cores_here() if threads == "auto" else threads,
-            "prefetch": 0 if prefetch == "auto" else prefetch,
-            "memory": 0 if memory == "auto" else memory,
+            "max_errors": (
+                max(10, samples // 100) if max_errors is None else whole_number("max_errors", max_errors)
+            ),
+            "threads": amount("threads", threads, MOST_OF_FEW) or cores_here(),
+            "prefetch": amount("prefetch", prefetch, MOST_OF_FEW),
+            "memory": amount("memory", memory),
             "processes_here": processes_here(),
             "chains": 0,
             "values": [field.spec for field in self._fields.values()],
@@ -253,7 +265,7 @@ class Loader:
             columns[name] = self._stacked(columns[name])
         columns = self._arrays(columns)
         if self._transform is not None:
-            columns, failures = transformed(self._transform, columns, self._stacked, skips)
+            columns, failures = self._transform(columns, self._stacked, skips)
             self._note(batch, places, failures)
         self._python_seconds += time.perf_counter() - began
         return columns
@@ -287,7 +299,7 @@ class Loader:
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._first_epoch = epoch
+        self._first_epoch = epoch = whole_number("epoch", epoch)
         if self._inside or self._start[0] != epoch:  # otherwise a loaded state has set a place within it
             self._start = (epoch, 0)
         self._inside = False
@@ -310,8 +322,13 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, int | str]) -> None:
         """The next iter() goes on where the state was. Batch and world size may be others than they were; the
         seed, and an order that is "auto", are taken from the state. Another dataset or split is an error."""
-        text = json.dumps(dict(state))
-        taken = {name: state[name] for name in ("seed", "chains") if isinstance(state.get(name), int)}
+        state = plain_state(state)
+        text = json.dumps(state)
+        taken = {
+            name: state[name]
+            for name, most in (("seed", MOST), ("chains", MOST_OF_FEW))
+            if is_count(state.get(name), most)
+        }
         if self._order_is_free and state.get("order") in ("global", "streams"):  # both are shuffled
             taken["order"] = state["order"]
         engine = self._engine

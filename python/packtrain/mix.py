@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Union
+from typing import Any, Union
 
 from ._core import Dataset, LoadPart
+from .checks import whole_number
 from .choices import open_dataset
 from .errors import InvalidError
 from .fields import Fields
@@ -37,21 +39,19 @@ class Mix:
         *,
         epoch_length: int | None = None,
     ) -> None:
-        pairs = list(parts.items() if isinstance(parts, Mapping) else parts)
-        if not pairs:
-            raise InvalidError("a mix needs at least one dataset")
+        pairs = _pairs(parts)
         for source, fraction in pairs:
             if not isinstance(fraction, Real) or not 0 < float(fraction) < math.inf:
                 raise InvalidError(
                     f"the fraction of a dataset in a mix is a number above 0, not {fraction!r}", _name(source)
                 )
-        if epoch_length is not None and epoch_length < 1:
-            raise InvalidError(f"epoch_length= counts samples, at least one, not {epoch_length}")
-        total = math.fsum(fraction for _, fraction in pairs)
+        largest = max(float(fraction) for _, fraction in pairs)  # a sum of such numbers may be too large
+        shares = [float(fraction) / largest for _, fraction in pairs]
+        total = math.fsum(shares)
         values = {
             "datasets": tuple(source for source, _ in pairs),
-            "fractions": tuple(float(fraction / total) for _, fraction in pairs),
-            "epoch_length": epoch_length,
+            "fractions": tuple(share / total for share in shares),
+            "epoch_length": None if epoch_length is None else whole_number("epoch_length", epoch_length, 1),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)  # it is frozen
@@ -62,6 +62,23 @@ class Mix:
         )
         length = "" if self.epoch_length is None else f", epoch_length={self.epoch_length}"
         return f"packtrain.Mix({{{parts}}}{length})"
+
+
+def _pairs(parts: Any) -> list[tuple[Source, float]]:
+    given: Any = parts.items() if isinstance(parts, Mapping) else parts
+    pairs: list[tuple[Source, float]] = []
+    if not isinstance(given, (str, os.PathLike)):
+        with contextlib.suppress(TypeError, ValueError):
+            pairs = [(source, fraction) for source, fraction in given]
+    if not pairs:
+        raise InvalidError(
+            'a mix is {dataset: fraction} of at least one dataset, such as {"a": 0.7, "b": 0.3}, not '
+            f"{parts!r}"
+        )
+    for source, _ in pairs:
+        if not isinstance(source, (str, os.PathLike, Dataset)):
+            raise InvalidError(f"a dataset of a mix is a path or a packtrain.Dataset, not {source!r}")
+    return pairs
 
 
 def open_datasets(dataset: Source | Mix, split: str | None) -> tuple[Dataset, ...]:

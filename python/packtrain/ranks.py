@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .checks import MOST_OF_FEW, whole_number
 from .errors import InvalidError
 from .shares import processes_here
 
@@ -66,7 +67,8 @@ def _from_arguments(rank: int | None, world_size: int | None) -> Ranks | None:
         return None
     if rank is None or world_size is None:
         raise InvalidError("rank= and world_size= come together: give both or neither")
-    return Ranks(rank, world_size, "the arguments")
+    size = whole_number("world_size", world_size, 1, MOST_OF_FEW)
+    return Ranks(whole_number("rank", rank, 0, MOST_OF_FEW), size, "the arguments")
 
 
 def _from_torch() -> Ranks | None:

@@ -31,25 +31,47 @@ def made_of(
     return made, failures
 
 
-def transformed(
-    function: Callable[[Sample], Sample],
-    batch: dict[str, Any],
-    stack: Callable[[list[Any]], Any],
-    goes_on: bool,
-) -> tuple[dict[str, Any], Failures]:
-    """The batch of what `function` makes of each sample, without those on which it failed.
+class Transform:
+    """A user's function on samples, as one on batches."""
 
-    What it hands through unchanged is not copied.
-    """
-    columns = [_values(column) for column in batch.values()]
-    given = [dict(zip(batch, values)) for values in zip(*columns)]
-    made, failures = made_of(lambda sample: function(dict(sample)), given, goes_on)
-    if failures:
-        places = [place for place in range(len(made)) if place not in failures]
-        batch = {name: taken(column, places) for name, column in batch.items()}
-        made, given = [made[place] for place in places], [given[place] for place in places]
-    if not made:
-        return batch, failures
+    def __init__(self, function: Callable[[Sample], Sample]) -> None:
+        self._function = function
+        self._empty: dict[str, Any] | None = None  # a batch of its results without any sample
+
+    def __call__(
+        self, batch: dict[str, Any], stack: Callable[[list[Any]], Any], goes_on: bool
+    ) -> tuple[dict[str, Any], Failures]:
+        """The batch of what the function makes of each sample, without those on which it failed.
+
+        What it hands through unchanged is not copied. A batch without samples has the columns of those before
+        it, and as long as there was none, those that the function is given.
+        """
+        columns = [_values(column) for column in batch.values()]
+        given = [dict(zip(batch, values)) for values in zip(*columns)]
+        made, failures = made_of(lambda sample: self._function(dict(sample)), given, goes_on)
+        if failures:
+            places = [place for place in range(len(made)) if place not in failures]
+            batch = {name: taken(column, places) for name, column in batch.items()}
+            made, given = [made[place] for place in places], [given[place] for place in places]
+        if made:
+            result = _columns(made, given, batch, stack)
+            if self._empty is None and goes_on:
+                # Fields are views of their batch's memory, which is not to be kept: each batch has its own.
+                self._empty = {
+                    name: None if isinstance(column, BatchField) else taken(column, [])
+                    for name, column in result.items()
+                }
+            return result, failures
+        if self._empty is None:
+            return batch, failures
+        empty = {name: batch[name] if column is None else column for name, column in self._empty.items()}
+        return empty, failures
+
+
+def _columns(
+    made: list[Sample], given: list[Sample], batch: dict[str, Any], stack: Callable[[list[Any]], Any]
+) -> dict[str, Any]:
+    """Of samples, at least one; `given` and `batch` are what they were made of."""
     for sample in made:
         if not isinstance(sample, dict) or sample.keys() != made[0].keys():
             raise InvalidError(
@@ -65,7 +87,7 @@ def transformed(
         values = [sample[name] for sample in made]
         kept = name in batch and all(new is old[name] for new, old in zip(values, given))
         result[name] = batch[name] if kept else stack(values)
-    return result, failures
+    return result
 
 
 def taken(column: Any, places: list[int]) -> Any:

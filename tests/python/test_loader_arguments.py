@@ -65,8 +65,8 @@ def test_a_dataset_may_be_a_path_or_open(packed: Path, train: pt.Dataset) -> Non
     [
         ({}, 1, "either batch_size"),
         ({"batch_size": 4, "global_batch_size": 4}, 1, "either batch_size"),
-        ({"batch_size": 0}, 1, "at least one sample"),
-        ({"global_batch_size": -1}, 1, "at least one sample"),
+        ({"batch_size": 0}, 1, "batch_size= is a whole number of at least 1, not 0"),
+        ({"global_batch_size": -1}, 1, "^global_batch_size= is .* not -1"),
         ({"global_batch_size": 10}, 4, "nearest that can: 8 and 12"),
         ({"global_batch_size": 3}, 4, "nearest that can: 4$"),
     ],
@@ -130,8 +130,8 @@ def test_the_order_follows_the_place(
         ({"image": "jpg"}, "image= is a transform"),
         ({"batch_size": "3"}, "whole number"),
         ({"order": "streams", "indices": [1]}, "streams"),
-        ({"last": "half"}, "last is drop, pad or keep"),
-        ({"on_error": "ignore"}, "on_error is raise, skip or replace"),
+        ({"last": "half"}, "last= is one of 'drop', 'pad', 'keep', not 'half'"),
+        ({"on_error": "ignore"}, "on_error= is one of 'raise', 'skip', 'replace', not"),
         ({"indices": [[1]]}, "a list of positions or a mask"),
         ({"indices": [36]}, "36"),
         ({"indices": [-1]}, "negative"),
@@ -391,6 +391,27 @@ def test_samples_that_python_functions_fail_on_are_skipped(train: pt.Dataset) ->
     with pytest.raises(pt.CorruptError, match=r"sample 6 .*six.*2 bad samples.*max_errors") as caught:
         list(pt.Loader(train, **options, fields={"jpg": decode}, transform=picky, max_errors=1))
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_batch_without_samples_has_the_columns_of_the_others(train: pt.Dataset) -> None:
+    def picky(sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["index"] < 4:
+            raise ValueError("none of the first batch")
+        half = np.zeros((2, 3), np.float16)
+        return {"n": sample["index"], "half": half, "name": "a word", "jpg": sample["jpg"]}
+
+    loader = pt.Loader(train, batch_size=4, shuffle=False, transform=picky, on_error="skip")
+    empty, full, *_ = loader
+    assert list(empty) == ["label", "index", "jpg"]  # what it makes of a sample is not known yet
+    assert [len(column) for column in empty.values()] == [0, 0, 0]
+    assert list(full) == ["n", "half", "name", "jpg"]
+
+    empty = next(iter(loader))
+    assert list(empty) == list(full)
+    assert (empty["n"].shape, empty["n"].dtype) == ((0,), full["n"].dtype)
+    assert (empty["half"].shape, empty["half"].dtype) == ((0, 2, 3), np.float16)
+    assert empty["name"] == []
+    assert empty["jpg"].tolist() == []
 
 
 def test_fields_of_a_batch_with_skipped_samples_are_their_own(train: pt.Dataset) -> None:

@@ -108,7 +108,7 @@ def test_a_process_that_may_be_one_of_many_is_warned(
         ((1, None), {}, "both or neither"),
         ((None, 4), {}, "both or neither"),
         ((4, 4), {}, "rank 4 of 4"),
-        ((-1, 4), {}, "rank -1 of 4"),
+        ((-1, 4), {}, "rank= is a whole number of at least 0, not -1"),
         ((None, None), {"RANK": "one", "WORLD_SIZE": "2"}, "RANK is 'one'"),
         ((None, None), {"RANK": "1"}, "RANK is set without WORLD_SIZE.*give rank= and world_size="),
         ((None, None), {"RANK": "1", "MASTER_ADDR": "a"}, "RANK is set without WORLD_SIZE"),
