@@ -69,9 +69,10 @@ std::vector<ImageDecoderInfo> image_decoders();
 // allocates nothing. One thread at a time.
 class ImageReader {
  public:
-  // `memory`: most bytes for one image's pixels while it is decoded; a larger one is Code::unsupported.
-  // `kernels`: one of kernel_names(); empty: the one that the environment's PACKTRAIN_KERNELS names, else the
-  // best.
+  // `memory`: most bytes for what is held of one image while it is decoded; one that takes more is
+  // Code::unsupported. A baseline JPEG and a PNG that is not interlaced are held in rows, whatever their
+  // size. `kernels`: one of kernel_names(); empty: the one that the environment's PACKTRAIN_KERNELS names,
+  // else the best.
   static Result<std::unique_ptr<ImageReader>> make(const ImageSpec& spec, uint64_t memory = 64 << 20,
                                                    std::string_view kernels = {});
   virtual ~ImageReader() = default;
@@ -79,6 +80,8 @@ class ImageReader {
   // Fills `slot`, which is spec.bytes() long. A damaged image is Code::corrupt, and the slot is undefined
   // then.
   virtual Status read(Bytes encoded, uint64_t key, MutableBytes slot) = 0;
+  // Bytes that the last image would have taken, if read() refused it because `memory` is less; else 0.
+  virtual uint64_t memory_wanted() const = 0;
   // Oddities of files that were passed over, as Pillow does, since the reader was made.
   virtual uint64_t warnings() const = 0;
 };

@@ -3,6 +3,7 @@
 #include "packtrain/transform.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +11,7 @@
 #include <array>
 
 #include "bind.h"
+#include "packtrain/place.h"
 #include "pixels.h"
 
 namespace packtrain::bind {
@@ -23,15 +25,23 @@ std::array<size_t, 3> shape_of(const ImageSpec& spec) {
   return {spec.height, spec.width, 3};
 }
 
+constexpr uint64_t kUsualMemory = uint64_t{64} << 20;
+
 nb::ndarray<nb::numpy> transform_image(const nb::bytes& data, const ImageSpec& spec, uint64_t key,
-                                       uint64_t memory) {
-  const auto reader = value_or_raise(ImageReader::make(spec, memory));
+                                       std::optional<uint64_t> memory) {
+  const auto reader = value_or_raise(ImageReader::make(spec, memory.value_or(kUsualMemory)));
   auto* pixels = new std::byte[spec.bytes()];
   const nb::capsule owner(pixels, [](void* array) noexcept { delete[] static_cast<std::byte*>(array); });
   const Bytes encoded(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
-  check([&] {
+  check([&]() -> Status {
     const nb::gil_scoped_release nogil;
-    return reader->read(encoded, key, MutableBytes(pixels, spec.bytes()));
+    const MutableBytes slot(pixels, spec.bytes());
+    const Status status = reader->read(encoded, key, slot);
+    if (memory || reader->memory_wanted() == 0) return status;
+    // It is large: only now it is worth asking how much there is.
+    const auto larger = ImageReader::make(spec, granted().memory_available / 2);
+    if (!larger.ok()) return larger.status();
+    return (*larger)->read(encoded, key, slot);
   }());
   const auto shape = shape_of(spec);
   return {pixels, shape.size(), shape.data(), owner, nullptr, dtype_of(spec.type)};
@@ -59,14 +69,14 @@ void bind_transform(nb::module_& module) {
              "The instruction sets that images can be transformed with here, the best first.");
   module.def(
       "transform_image", transform_image, nb::arg("data"), nb::arg("spec"), nb::kw_only(), nb::arg("key") = 0,
-      nb::arg("memory") = 64 << 20,
-      nb::sig("def transform_image(data: bytes, spec: ImageSpec, *, key: int = 0, memory: int = 67108864) "
+      nb::arg("memory") = nb::none(),
+      nb::sig("def transform_image(data: bytes, spec: ImageSpec, *, key: int = 0, memory: int | None = None) "
               "-> numpy.typing.NDArray[typing.Any]"),
       "Decodes and transforms one image, the bytes of a JPEG, PNG or WebP file, as a loader does. "
       "`key` settles\n"
-      "every random choice. `memory`: the most bytes of its pixels that may be held while it is "
-      "decoded. bfloat16\n"
-      "comes as its bits, in uint16.");
+      "every random choice. `memory`: the most bytes that may be held of it while it is decoded; none: "
+      "half of\n"
+      "what is available. bfloat16 comes as its bits, in uint16.");
   module.def(
       "media_kind",
       [](const nb::bytes& head) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/words.h"
 #include "decode/crop.h"
 #include "decode/kernel_sets.h"
 #include "decode/orientation.h"
@@ -17,15 +18,15 @@ namespace {
 
 // Decoders of libraries that were absent when this was built.
 #ifndef PACKTRAIN_HAVE_PNG
-constexpr std::unique_ptr<PixelDecoder> (*make_png_decoder)(uint64_t) = nullptr;
+constexpr std::unique_ptr<PixelDecoder> (*make_png_decoder)() = nullptr;
 #endif
 #ifndef PACKTRAIN_HAVE_WEBP
-constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)(uint64_t) = nullptr;
+constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)() = nullptr;
 #endif
 
 struct ImageFormat {
   MediaKind kind;
-  std::unique_ptr<PixelDecoder> (*make)(uint64_t memory);  // none where the library was absent
+  std::unique_ptr<PixelDecoder> (*make)();  // none where the library was absent
   std::string_view library;
 };
 constexpr ImageFormat kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder, "libjpeg-turbo"},
@@ -92,12 +93,14 @@ class Reader final : public ImageReader {
       if (decoder) sum += decoder->warnings();
     return sum;
   }
+  uint64_t memory_wanted() const override { return memory_wanted_; }
 
  private:
   Result<PixelDecoder*> decoder_for(Bytes encoded);
 
   const ImageSpec spec_;
   const uint64_t memory_;
+  uint64_t memory_wanted_ = 0;
   // In the order of kFormats; each is made when the first such image comes.
   std::array<std::unique_ptr<PixelDecoder>, std::size(kFormats)> decoders_;
   ResizeAxis x_, y_;
@@ -116,7 +119,7 @@ Result<PixelDecoder*> Reader::decoder_for(Bytes encoded) {
                     fmt::format("this build of packtrain reads no {}: {} was absent when it was built "
                                 "(docs/dependencies.md)",
                                 media_kind_name(kind), kFormats[i].library));
-    if (!decoders_[i]) decoders_[i] = kFormats[i].make(memory_);
+    if (!decoders_[i]) decoders_[i] = kFormats[i].make();
     return decoders_[i].get();
   }
   if (encoded.empty()) return Status(Code::corrupt, "an empty file is no image");
@@ -128,8 +131,17 @@ Result<PixelDecoder*> Reader::decoder_for(Bytes encoded) {
 
 Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
   assert(slot.size() == spec_.bytes());
+  memory_wanted_ = 0;
   PACKTRAIN_ASSIGN(decoder, decoder_for(encoded));
   PACKTRAIN_ASSIGN(frame, decoder->open(encoded));
+  if (frame.memory > memory_) {
+    memory_wanted_ = frame.memory;
+    return Status(Code::unsupported,
+                  fmt::format("{} of {} x {} pixels takes {} while it is decoded, and {} are allowed; stored "
+                              "{} it would take little",
+                              frame.form, frame.width, frame.height, bytes_in_words(frame.memory),
+                              bytes_in_words(memory_), frame.smaller_form));
+  }
   const Orientation turn(spec_.exif_orientation ? frame.orientation : uint8_t{1});
   CropPlan plan = turn.swaps_axes() ? plan_crop(spec_, frame.height, frame.width, key)
                                     : plan_crop(spec_, frame.width, frame.height, key);

@@ -25,6 +25,7 @@ class JpegMemory {
 
   // Right after `info` was made, whose client_data it takes. What outlives an image stays with the library.
   void serve(jpeg_decompress_struct& info);
+  void allow(uint64_t limit) { limit_ = limit; }  // from now on
   size_t held() const { return held_; }
 
  private:
@@ -36,7 +37,7 @@ class JpegMemory {
   void let_go_of_blocks();
   void reset();
 
-  const uint64_t limit_;
+  uint64_t limit_;
   Block* blocks_ = nullptr;                   // the newest first
   std::byte *at_ = nullptr, *end_ = nullptr;  // what is left of the newest
   size_t used_ = 0;                           // by this image

@@ -103,7 +103,7 @@ void inks_to_rgb(const uint8_t* inks, size_t pixels, uint8_t* rgb) {
 
 class JpegDecoder final : public PixelDecoder {
  public:
-  explicit JpegDecoder(uint64_t memory) : memory_(memory), working_memory_(memory + kRowMemory) {
+  JpegDecoder() : working_memory_(kRowMemory) {
     info_.err = jpeg_std_error(&errors_);
     errors_.error_exit = leave;
     errors_.emit_message = take_message;
@@ -143,7 +143,6 @@ class JpegDecoder final : public PixelDecoder {
   bool has_end_marker() const;
   static void read_region(JpegDecoder& self);
 
-  const uint64_t memory_;
   JpegMemory working_memory_;
   bool made_ = false;
   jpeg_decompress_struct info_{};
@@ -203,13 +202,11 @@ Result<Frame> JpegDecoder::open(Bytes encoded) {
   if (info_.data_precision != 8)
     return Status(Code::unsupported, fmt::format("a JPEG of {} bits; 8 are read", info_.data_precision));
   if (!has_end_marker()) return Status(Code::corrupt, "the JPEG is cut short: its end marker is missing");
-  if (const uint64_t bytes = coefficient_bytes(); bytes > memory_)
-    return Status(
-        Code::unsupported,
-        fmt::format("a progressive JPEG of {} x {} pixels needs {} MiB while it is decoded, and {} are "
-                    "allowed: raise memory=, or store it as baseline JPEG",
-                    info_.image_width, info_.image_height, bytes >> 20, memory_ >> 20));
   Frame frame{info_.image_width, info_.image_height, 1};
+  frame.memory = coefficient_bytes();
+  frame.form = "a progressive JPEG";
+  frame.smaller_form = "as baseline JPEG";
+  working_memory_.allow(frame.memory + kRowMemory);
   if (const auto header = read_jpeg_header(encoded); header && !header->exif.empty())
     frame.orientation = exif_orientation(header->exif);
   return frame;
@@ -276,8 +273,6 @@ void JpegDecoder::read_region(JpegDecoder& self) {
 
 }  // namespace
 
-std::unique_ptr<PixelDecoder> make_jpeg_decoder(uint64_t memory) {
-  return std::make_unique<JpegDecoder>(memory);
-}
+std::unique_ptr<PixelDecoder> make_jpeg_decoder() { return std::make_unique<JpegDecoder>(); }
 
 }  // namespace packtrain

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "decode/row_resizer.h"
 #include "packtrain/decode.h"
@@ -15,6 +16,9 @@ namespace packtrain {
 struct Frame {
   uint32_t width = 0, height = 0;  // as stored
   uint8_t orientation = 1;         // EXIF's: 1 upright; 5 to 8 swap width and height
+  // What read() holds at once, where that grows with the image; else only rows are held.
+  uint64_t memory = 0;
+  std::string_view form = "an image", smaller_form;  // in words: what it is, and as what it would take less
 };
 
 // In pixels of the frame divided by `shrink`, rounded up. A plain value.
@@ -28,20 +32,19 @@ struct Region {
 class PixelDecoder {
  public:
   virtual ~PixelDecoder() = default;
-  virtual Result<Frame> open(Bytes encoded) = 0;
+  virtual Result<Frame> open(Bytes encoded) = 0;  // holds no more than the header, whatever that claims
   // Gives the rows of `region` to `sink`, from its top, `region.width` pixels or more from its left edge on.
   virtual Status read(const Region& region, RowResizer& sink) = 0;
   virtual bool can_shrink() const { return false; }
   virtual uint64_t warnings() const = 0;
 };
 
-// `memory`: the most bytes of one image that may be held at once.
-std::unique_ptr<PixelDecoder> make_jpeg_decoder(uint64_t memory);
+std::unique_ptr<PixelDecoder> make_jpeg_decoder();
 #ifdef PACKTRAIN_HAVE_PNG
-std::unique_ptr<PixelDecoder> make_png_decoder(uint64_t memory);
+std::unique_ptr<PixelDecoder> make_png_decoder();
 #endif
 #ifdef PACKTRAIN_HAVE_WEBP
-std::unique_ptr<PixelDecoder> make_webp_decoder(uint64_t memory);
+std::unique_ptr<PixelDecoder> make_webp_decoder();
 #endif
 
 }  // namespace packtrain

@@ -33,7 +33,7 @@ bool is_whole(Bytes encoded) {
 // Reads one image; libpng's objects cannot be used again, so that each image makes them anew.
 class PngDecoder final : public PixelDecoder {
  public:
-  explicit PngDecoder(uint64_t memory) : memory_(memory) {}
+  PngDecoder() = default;
   ~PngDecoder() override { close(); }
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
@@ -74,7 +74,6 @@ class PngDecoder final : public PixelDecoder {
     self.rest_ = self.rest_.subspan(count);
   }
 
-  const uint64_t memory_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   jmp_buf jump_{};
@@ -142,13 +141,9 @@ Result<Frame> PngDecoder::open(Bytes encoded) {
   if (const size_t row = png_get_rowbytes(png_, info_); row != size_t{3} * frame_.width)
     return Status(Code::unsupported,
                   fmt::format("a PNG with rows of {} bytes for {} pixels", row, frame_.width));
-  const uint64_t bytes = (uint64_t{3} * frame_.width + kRowSlack) * (interlaced_ ? frame_.height : 1);
-  if (bytes > memory_)
-    return Status(
-        Code::unsupported,
-        fmt::format("an interlaced PNG of {} x {} pixels needs {} MiB while it is decoded, and {} are "
-                    "allowed: raise memory=, or store it without interlacing",
-                    frame_.width, frame_.height, bytes >> 20, memory_ >> 20));
+  frame_.memory = (uint64_t{3} * frame_.width + kRowSlack) * (interlaced_ ? frame_.height : 1);
+  frame_.form = interlaced_ ? "an interlaced PNG" : "a PNG";
+  frame_.smaller_form = interlaced_ ? "without interlacing" : "as baseline JPEG";
   return frame_;
 }
 
@@ -164,8 +159,6 @@ Status PngDecoder::read(const Region& region, RowResizer& sink) {
 
 }  // namespace
 
-std::unique_ptr<PixelDecoder> make_png_decoder(uint64_t memory) {
-  return std::make_unique<PngDecoder>(memory);
-}
+std::unique_ptr<PixelDecoder> make_png_decoder() { return std::make_unique<PngDecoder>(); }
 
 }  // namespace packtrain

@@ -35,8 +35,6 @@ Bytes exif_chunk(Bytes encoded) {
 
 class WebpDecoder final : public PixelDecoder {
  public:
-  explicit WebpDecoder(uint64_t memory) : memory_(memory) {}
-
   Result<Frame> open(Bytes encoded) override {
     encoded_ = encoded;
     WebPBitstreamFeatures features;
@@ -49,13 +47,9 @@ class WebpDecoder final : public PixelDecoder {
     constexpr int kLossless = 2;
     // The pixels, and for lossless ones the library's own copy of four bytes each.
     const uint64_t pixels = uint64_t{frame_.width} * frame_.height;
-    const uint64_t bytes = pixels * 3 + (features.format == kLossless || features.has_alpha ? pixels * 4 : 0);
-    if (bytes > memory_)
-      return Status(
-          Code::unsupported,
-          fmt::format("a WebP of {} x {} pixels needs {} MiB while it is decoded, and {} are allowed: raise "
-                      "memory=, or store it as baseline JPEG",
-                      frame_.width, frame_.height, bytes >> 20, memory_ >> 20));
+    frame_.memory = pixels * 3 + (features.format == kLossless || features.has_alpha ? pixels * 4 : 0);
+    frame_.form = "a WebP";
+    frame_.smaller_form = "as baseline JPEG";
     frame_.orientation = exif_orientation(exif_chunk(encoded));
     return frame_;
   }
@@ -79,7 +73,6 @@ class WebpDecoder final : public PixelDecoder {
  private:
   const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(encoded_.data()); }
 
-  const uint64_t memory_;
   Bytes encoded_;
   Frame frame_;
   std::vector<uint8_t> rows_;
@@ -87,8 +80,6 @@ class WebpDecoder final : public PixelDecoder {
 
 }  // namespace
 
-std::unique_ptr<PixelDecoder> make_webp_decoder(uint64_t memory) {
-  return std::make_unique<WebpDecoder>(memory);
-}
+std::unique_ptr<PixelDecoder> make_webp_decoder() { return std::make_unique<WebpDecoder>(); }
 
 }  // namespace packtrain

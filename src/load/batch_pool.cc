@@ -1,11 +1,25 @@
 #include "load/batch_pool.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 
 #include "base/words.h"
 
 namespace packtrain {
+namespace {
+
+// Of a sample: label, index, source, padding, replaced.
+constexpr size_t kFactBytes = 3 * sizeof(int64_t) + 2;
+
+}  // namespace
+
+size_t PooledBatch::bytes_for(size_t size, size_t image_bytes, size_t fields, size_t value_bytes,
+                              bool decodes) {
+  constexpr size_t kRounding = 3 * 64;  // of the three buffers
+  return size * (image_bytes + kFactBytes + fields * sizeof(Bytes)) + value_bytes + kRounding +
+         ValueColumns::bytes_for(size, decodes ? fields : 0);
+}
+
 void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
                           size_t value_bytes, bool decodes) {
   epoch_ = epoch;
@@ -15,8 +29,7 @@ void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t ima
   fields_ = fields;
   images_ = image_memory_.take(size * image_bytes);
   value_area_ = value_memory_.take(value_bytes);
-  // Labels, indices, sources, padding, replaced: one stretch.
-  const MutableBytes facts = facts_memory_.take(size * (3 * sizeof(int64_t) + 2));
+  const MutableBytes facts = facts_memory_.take(size * kFactBytes);  // one stretch
   std::memset(facts.data(), 0, facts.size());
   labels_ = {reinterpret_cast<int64_t*>(facts.data()), size};
   indices_ = {labels_.data() + size, size};
@@ -69,18 +82,31 @@ size_t PooledBatch::memory() const {
          values_.capacity() * sizeof(Bytes) + columns_.memory();
 }
 
-Result<PooledBatch*> BatchPool::take(size_t bytes_expected) {
+bool BatchPool::has_room(uint64_t bytes) {
+  while (!idle_.empty() && (bytes > limit_ || held_ > limit_ - bytes)) {
+    held_ -= idle_.back().bytes;
+    idle_.pop_back();
+  }
+  return bytes <= limit_ && held_ <= limit_ - bytes;
+}
+
+Result<PooledBatch*> BatchPool::take(size_t bytes, size_t later) {
   Lock lock(mutex_);
   if (!idle_.empty()) {
-    PooledBatch* batch = idle_.back().release();
+    Idle idle = std::move(idle_.back());
     idle_.pop_back();
-    batch->pool_ = shared_from_this();
-    return batch;
+    const uint64_t enough = bytes + bytes / 4;  // as a buffer that has to grow takes more than it must
+    if (idle.bytes >= bytes || has_room(enough - idle.bytes)) {
+      idle.batch->pool_ = shared_from_this();
+      return idle.batch.release();
+    }
+    held_ -= idle.bytes;
   }
-  if (held_ + bytes_expected > limit_) {
-    return Status(Code::no_room, "the batches that are kept alive take all of the " + bytes_in_words(limit_) +
-                                     " that memory= allows; let go of some, copy what you keep, or raise "
-                                     "memory=");
+  if (!has_room(std::max(bytes, later))) {
+    return Status(Code::no_room,
+                  "the batches that are kept alive take all of the " + bytes_in_words(limit_) +
+                      " that memory= leaves for them; let go of some, copy what you keep, or raise "
+                      "memory=");
   }
   auto batch = std::make_unique<PooledBatch>();
   batch->pool_ = shared_from_this();
@@ -88,15 +114,16 @@ Result<PooledBatch*> BatchPool::take(size_t bytes_expected) {
 }
 
 void BatchPool::give_back(PooledBatch* batch) {
+  const uint64_t bytes = batch->memory();
   Lock lock(mutex_);
-  idle_.emplace_back(batch);
+  idle_.push_back({std::unique_ptr<PooledBatch>(batch), bytes});
 }
 
 Status BatchPool::claim(uint64_t bytes) {
   Lock lock(mutex_);
-  if (bytes > limit_ || held_ > limit_ - bytes) {
+  if (!has_room(bytes)) {
     return Status(Code::no_room, "decoded it takes " + bytes_in_words(bytes) + ", and of the " +
-                                     bytes_in_words(limit_) + " that memory= allows " +
+                                     bytes_in_words(limit_) + " that memory= leaves for batches " +
                                      bytes_in_words(held_) +
                                      " are in use; choose a smaller batch or prefetch, or raise memory=");
   }

@@ -34,6 +34,8 @@ class PooledBatch final : public Batch {
 
   const BatchArray* array(size_t field, size_t sample) const override { return columns_.find(field, sample); }
 
+  // What prepare() takes, about.
+  static size_t bytes_for(size_t size, size_t image_bytes, size_t fields, size_t value_bytes, bool decodes);
   // Makes room for `size` samples; `value_bytes` is what their fields take together as bytes; `decodes`: some
   // of them become arrays.
   void prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
@@ -72,17 +74,25 @@ class BatchPool final : public MemoryAccount, public std::enable_shared_from_thi
   // Memory that the pool may hold over all its batches, in use or not.
   explicit BatchPool(uint64_t limit) : limit_(limit) {}
 
-  // A batch to fill, or no_room if all memory is in batches that the user keeps.
-  Result<PooledBatch*> take(size_t bytes_expected);
+  // A batch to fill, or no_room if all memory is in batches that the user keeps. `bytes`: what it takes at
+  // once; `later`: what is still to be claimed for it and others, without which a new one is not begun.
+  Result<PooledBatch*> take(size_t bytes, size_t later);
   void give_back(PooledBatch* batch);
   Status claim(uint64_t bytes) override;
   void grown(uint64_t before, uint64_t after) override;  // a batch took more memory, or gave some back
   uint64_t held() const;
 
  private:
+  struct Idle {
+    std::unique_ptr<PooledBatch> batch;
+    uint64_t bytes;  // that it holds
+  };
+  // Whether so many more bytes are within the limit, which idle batches make room for.
+  bool has_room(uint64_t bytes) REQUIRES(mutex_);
+
   const uint64_t limit_;
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<PooledBatch>> idle_ GUARDED_BY(mutex_);
+  std::vector<Idle> idle_ GUARDED_BY(mutex_);
   uint64_t held_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -42,6 +42,7 @@ Engine::Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::sh
       limits_(limits),
       tasks_at_once_(tasks_at_once(spec)),
       pads_(pads(spec)),
+      extents_(limits.memory.read_ahead),
       planner_(spec, std::move(order), extents_) {}
 
 Engine::~Engine() {
@@ -58,7 +59,7 @@ Engine::~Engine() {
 Status Engine::begin(uint64_t epoch, uint64_t consumed) {
   planner_.begin(epoch, consumed);
   for (uint32_t i = 0; i < limits_.threads; ++i) {
-    PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_));
+    PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory));
     decoders_.push_back(std::make_unique<Decoder>());
     decoders_.back()->filler = std::move(filler);
   }
@@ -127,13 +128,14 @@ void Engine::open_steps() {
 
 Status Engine::open(Step& step) {
   const size_t count = step.picks.size(), image_bytes = spec_.image ? spec_.image->bytes() : 0;
+  const bool decodes = !spec_.delivers_bytes();
   // Decoded values take their memory while a batch is filled: those that are open may still be to take
   // theirs.
-  const size_t decoded = spec_.delivers_bytes() ? 0 : limits_.batch_bytes * (open_ + 1);
-  PACKTRAIN_ASSIGN(batch, pool_->take(std::max(count * image_bytes + step.area_bytes, decoded)));
+  const size_t decoded = decodes ? limits_.batch_bytes * (open_ + 1) : 0;
+  const size_t own = PooledBatch::bytes_for(count, image_bytes, spec_.fields(), step.area_bytes + 1, decodes);
+  PACKTRAIN_ASSIGN(batch, pool_->take(own, decoded));
   const size_t before = batch->memory();
-  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1,
-                 !spec_.delivers_bytes());
+  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1, decodes);
   pool_->grown(before, batch->memory());
   for (size_t i = 0; i < count; ++i) {
     const Task& task = step.tasks[i];
@@ -167,7 +169,7 @@ size_t Engine::take_extents(std::vector<Extent*>& into, size_t most) {
   into.clear();
   while (!to_read_.empty() && into.size() < most) {
     const Extent& extent = *to_read_.front();
-    const uint64_t bytes = extent.length;
+    const uint64_t bytes = ExtentPool::room_of(extent);
     if (counts_as_ahead(extent)) {
       if (asked_ != 0 && asked_ + bytes > limits_.read_ahead) break;
       asked_ += bytes;
@@ -289,7 +291,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       if (!outcome.status.ok())
         bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
       if (task->extent) {
-        if (counts_as_ahead(*task->extent)) done_bytes += task->extent->length;
+        if (counts_as_ahead(*task->extent)) done_bytes += ExtentPool::room_of(*task->extent);
         extents_.release(task->extent);
       }
       ++count;

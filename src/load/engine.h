@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "load/batch_pool.h"
 #include "load/filler.h"
+#include "load/memory_plan.h"
 #include "load/planner.h"
 #include "load/step.h"
 
@@ -25,6 +26,7 @@ struct EngineLimits {
   uint64_t batch_bytes = 0;        // what a batch takes, about
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
   uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet
+  MemoryPlan memory;
 };
 
 // What happened since the engine was made, over all its threads. A plain value.

@@ -7,17 +7,23 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kMostAttempts = 16;                 // to replace a bad sample
-constexpr uint64_t kImageMemory = uint64_t{64} << 20;  // for one image while it is decoded, a thread
-
+constexpr uint64_t kMostAttempts = 16;    // to replace a bad sample
 constexpr uint64_t kShareOfOneValue = 4;  // of memory=: a file may claim any size
+
+// Two digits and zeros: what is easily typed, and not less.
+std::string rounded_up(uint64_t bytes) {
+  uint64_t unit = 1;
+  while (bytes / unit >= 100) unit *= 10;
+  return std::to_string((bytes + unit - 1) / unit * unit);
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order) {
-  std::unique_ptr<Filler> filler(new Filler(spec, order));
+Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order,
+                                             const MemoryPlan& memory) {
+  std::unique_ptr<Filler> filler(new Filler(spec, order, memory));
   if (spec.image) {
-    PACKTRAIN_ASSIGN(image, ImageReader::make(*spec.image, kImageMemory));
+    PACKTRAIN_ASSIGN(image, ImageReader::make(*spec.image, memory.one_image()));
     filler->image_ = std::move(image);
   }
   filler->values_.resize(spec.fields());
@@ -41,6 +47,14 @@ Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t fi
   return Bytes(own);
 }
 
+Status Filler::fill_image(Bytes encoded, uint64_t key, MutableBytes slot) {
+  const Status status = image_->read(encoded, key, slot);
+  if (image_->memory_wanted() == 0) return status;
+  return Status(status.code(), status.message() + ". To load it as it is, give the loader memory=" +
+                                   rounded_up(memory_.memory_for_image(image_->memory_wanted())) +
+                                   (memory_.threads > 1 ? ", or fewer threads" : ""));
+}
+
 Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement) {
   Step& step = *task.step;
   PooledBatch& batch = step.filling();
@@ -52,7 +66,7 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
                                        "' to make an image of");
     }
     PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, part.image_field, extent, scratch_));
-    PACKTRAIN_TRY(image_->read(bytes, key, batch.image(task.place)));
+    PACKTRAIN_TRY(fill_image(bytes, key, batch.image(task.place)));
   }
   const size_t fields = part.fields.size();
   for (size_t i = 0; i < fields; ++i) {

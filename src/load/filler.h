@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "load/memory_plan.h"
 #include "load/step.h"
 
 namespace packtrain {
@@ -11,7 +12,8 @@ namespace packtrain {
 // One per decoding thread, with decoder and buffers of its own. One thread at a time.
 class Filler {
  public:
-  static Result<std::unique_ptr<Filler>> make(const LoadSpec& spec, const Order& order);
+  static Result<std::unique_ptr<Filler>> make(const LoadSpec& spec, const Order& order,
+                                              const MemoryPlan& memory);
 
   struct Outcome {
     Status status;          // why the sample itself cannot be had
@@ -21,18 +23,20 @@ class Filler {
   uint64_t warnings() const { return image_ ? image_->warnings() : 0; }
 
  private:
-  Filler(const LoadSpec& spec, const Order& order) : spec_(spec), order_(order) {}
+  Filler(const LoadSpec& spec, const Order& order, const MemoryPlan& memory)
+      : spec_(spec), order_(order), memory_(memory) {}
   // Brings one field of a sample: out of `extent` if it is sound there, else by a read of its own into `own`.
   Result<Bytes> field(const Dataset& dataset, uint64_t sample, uint32_t field, const Extent* extent,
                       std::vector<std::byte>& own);
+  Status fill_image(Bytes encoded, uint64_t key, MutableBytes slot);
+  // Decodes a field of a sample into its batch, or takes its bytes as they are.
+  Status fill_value(Task& task, size_t field, Bytes bytes);
   Status fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement);
   bool replace(Task& task);
 
   const LoadSpec& spec_;
   const Order& order_;
-  // Decodes a field of a sample into its batch, or takes its bytes as they are.
-  Status fill_value(Task& task, size_t field, Bytes bytes);
-
+  const MemoryPlan memory_;
   std::unique_ptr<ImageReader> image_;
   std::vector<std::unique_ptr<ValueReader>> values_;  // of each field; null: its bytes are not looked at
   std::vector<std::byte> scratch_;

@@ -333,6 +333,8 @@ TEST_F(LoadTest, KeepingTooManyBatchesIsAClearError) {
   kept.clear();
   auto again = loader->next();  // what was given back is used again
   EXPECT_TRUE(again.ok()) << again.status().text();
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) indices(*loader, epoch);
+  EXPECT_LE(loader->report().memory, wanted.memory);
 }
 
 TEST_F(LoadTest, TooLittleMemoryIsRefusedAtOnce) {

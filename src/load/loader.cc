@@ -22,12 +22,11 @@ constexpr size_t kMostNamed = 100;  // bad samples that the report names
 
 class DatasetLoader final : public Loader {
  public:
-  DatasetLoader(LoadSpec spec, std::shared_ptr<const Order> order, const EngineLimits& limits,
-                uint64_t memory)
+  DatasetLoader(LoadSpec spec, std::shared_ptr<const Order> order, const EngineLimits& limits)
       : spec_(std::move(spec)),
         order_(std::move(order)),
         limits_(limits),
-        pool_(std::make_shared<BatchPool>(memory)),
+        pool_(std::make_shared<BatchPool>(limits.memory.batches)),
         born_in_(fork_generation()) {}
 
   ~DatasetLoader() override {
@@ -269,17 +268,14 @@ uint64_t bytes_ahead(const LoadSpec& spec, const EngineLimits& limits) {
   return std::min(spec.order.window_bytes, all) / spec.order.world;
 }
 
-Status check_memory(const LoadSpec& spec, const EngineLimits& limits, uint64_t memory) {
-  const uint64_t ahead = bytes_ahead(spec, limits);
-  const uint64_t batches = limits.open_steps + 2;  // those ahead, one with the user, one being asked for
-  const uint64_t needed = limits.batch_bytes * batches + ahead;
-  if (needed <= memory) return {};
-  return Status(Code::no_room, "loading needs about " + bytes_in_words(needed) + " (" +
-                                   std::to_string(batches) + " batches of " +
-                                   bytes_in_words(limits.batch_bytes) + " and " + bytes_in_words(ahead) +
-                                   " to read ahead), but only " + bytes_in_words(memory) +
-                                   (spec.memory != 0 ? " are allowed by memory=" : " may be taken") +
-                                   "; choose a smaller batch or prefetch, or raise the limit");
+MemoryNeeds needs_of(const LoadSpec& spec, const EngineLimits& limits) {
+  MemoryNeeds needs;
+  needs.batch_bytes = limits.batch_bytes;
+  needs.batches = uint64_t{limits.open_steps} + 2;  // those ahead, one with the user, one being asked for
+  needs.read_ahead = bytes_ahead(spec, limits);
+  needs.threads = limits.threads;
+  needs.images = spec.image.has_value();
+  return needs;
 }
 
 }  // namespace
@@ -288,14 +284,14 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_TRY(check_spec(spec));
   PACKTRAIN_ASSIGN(order, make_order(spec));
   const Grant grant = granted();
-  const EngineLimits limits = choose_limits(spec, grant.cores);
+  EngineLimits limits = choose_limits(spec, grant.cores);
   const uint64_t memory = spec.memory != 0
                               ? spec.memory
                               : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
-  PACKTRAIN_TRY(check_memory(spec, limits, memory));
+  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, limits), memory, spec.memory != 0));
+  limits.memory = plan;
   spec.memory = memory;
-  return std::unique_ptr<Loader>(
-      std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits, memory));
+  return std::unique_ptr<Loader>(std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits));
 }
 
 }  // namespace packtrain

@@ -13,7 +13,7 @@ constexpr uint64_t kLargestPiece = 16;  // times what a piece should have: sampl
 // A little more than asked for: one of a few sizes, so that a buffer serves many reads.
 size_t room_for(uint64_t bytes) {
   constexpr uint64_t kLeast = 4096;
-  const uint64_t step = std::max(std::bit_floor(bytes) / 2, kLeast);
+  const uint64_t step = std::max(std::bit_floor(bytes) / 8, kLeast);
   return (bytes + step - 1) / step * step;
 }
 
@@ -34,35 +34,40 @@ Extent* ExtentPool::take() {
   return extent;
 }
 
-// The smallest idle buffer that is large enough; if there is none, the largest gives way to a new one. So
-// there are buffers of all sizes that are needed together, not each as large as the largest read.
+uint64_t ExtentPool::room_of(const Extent& extent) { return room_for(extent.length); }
+
+// The smallest idle buffer that is large enough; if there is none, the largest gives way to a new one, and
+// more of them where memory wants it. So there are buffers of all sizes that are needed together, not each as
+// large as the largest read.
 void ExtentPool::give_buffer(Extent& extent) {
   const size_t room = room_for(extent.length);
-  uint64_t given_up = 0;
   {
     Lock lock(mutex_);
     auto found = std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less);
     if (found != buffers_.end()) {
       extent.buffer = std::move(*found);
       buffers_.erase(found);
-    } else if (!buffers_.empty()) {
-      given_up = buffers_.back().capacity();
-      buffers_.pop_back();
+    } else {
+      held_ += room;
+      for (bool first = true; !buffers_.empty() && (first || held_ > limit_); first = false) {
+        held_ -= buffers_.back().capacity();
+        buffers_.pop_back();
+      }
     }
   }
-  const bool is_new = extent.buffer.capacity() == 0;
   extent.read.into = extent.buffer.take(room).first(extent.length);
-  if (!is_new) return;
-  Lock lock(mutex_);
-  held_ += extent.buffer.capacity() - given_up;
 }
 
 void ExtentPool::release(Extent* extent) {
   if (extent->uses.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lock lock(mutex_);
-  if (const size_t room = extent->buffer.capacity(); room != 0)
+  if (const size_t room = extent->buffer.capacity(); room != 0 && held_ > limit_) {
+    held_ -= room;  // of a read larger than all that should be read ahead
+    extent->buffer = Buffer();
+  } else if (room != 0) {
     buffers_.insert(std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less),
                     std::move(extent->buffer));
+  }
   idle_.push_back(extent);
 }
 

@@ -14,12 +14,17 @@ namespace packtrain {
 // so there are no more buffers than reads ahead. Thread-safe.
 class ExtentPool {
  public:
+  // Bytes that idle buffers may fill up, beside those in use.
+  explicit ExtentPool(uint64_t limit) : limit_(limit) {}
+  static uint64_t room_of(const Extent& extent);  // what its buffer takes
+
   Extent* take();
   void give_buffer(Extent& extent);  // sets read.into, `length` bytes
   void release(Extent* extent);      // one use less; the last one brings it back
   uint64_t held() const;             // bytes in buffers, idle or not
 
  private:
+  const uint64_t limit_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Extent>> all_ GUARDED_BY(mutex_);
   std::vector<Extent*> idle_ GUARDED_BY(mutex_);

@@ -96,11 +96,22 @@ void ValueColumns::prepare(size_t size, size_t fields) {
 
 Result<MutableBytes> ValueColumns::take(Buffer& buffer, uint64_t bytes, MemoryAccount& account) {
   const uint64_t before = buffer.capacity();
-  const uint64_t more = bytes > before ? bytes - before : 0;
-  PACKTRAIN_TRY(account.claim(more));
-  const MutableBytes taken = buffer.take(std::max<uint64_t>(bytes, 1)).first(bytes);  // never null
-  account.grown(before + more, buffer.capacity());
-  return taken;
+  const uint64_t wanted = std::max<uint64_t>(bytes, 1);  // so that it is never null
+  if (wanted > before) {
+    // A buffer that grows takes more than it must, unless that is more than there may be.
+    uint64_t claimed = before;
+    if (const uint64_t ample = wanted + wanted / 4 + kAlignment; account.claim(ample - before).ok()) {
+      claimed = ample;
+    } else {
+      PACKTRAIN_TRY(account.claim(wanted + kAlignment - before));
+      claimed = wanted + kAlignment;
+      buffer = Buffer();
+    }
+    const MutableBytes taken = buffer.take(wanted);
+    account.grown(claimed, buffer.capacity());
+    return taken.first(bytes);
+  }
+  return buffer.take(wanted).first(bytes);
 }
 
 Result<MutableBytes> ValueColumns::take_loose(uint64_t bytes, MemoryAccount& account) {

@@ -20,6 +20,9 @@ struct MisfitValue {
 // room() comes from many threads, each with places of its own; the rest from one thread at a time.
 class ValueColumns {
  public:
+  static size_t bytes_for(size_t size, size_t fields) {
+    return size * fields * sizeof(Slot);
+  }  // of prepare()
   void prepare(size_t size, size_t fields);
   // The shape of the first value of a field decides which one the others should have: room for all is made
   // at once, unless the values of the batch that was here before were of many shapes.

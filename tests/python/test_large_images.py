@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import packtrain as pt
 import pytest
+from packtrain._core import transform_image
 from PIL import Image
 
 GRANTED = 64 << 20  # of one image while it is decoded: what a loader's thread gives
@@ -63,7 +65,43 @@ def test_the_widest_image_keeps_its_colours() -> None:
     assert (np.abs(ours[:, 2].astype(int) - (120, 135, 30)) <= 3).all()
 
 
-def test_a_larger_progressive_image_is_refused_with_the_way_out() -> None:
+def test_a_progressive_image_of_a_camera_is_transformed_by_itself() -> None:
     """All of its coefficients are needed at once."""
-    with pytest.raises(pt.UnsupportedError, match="memory="):
-        pt.Resize(64)(banded(6_000, 6_000, progressive=True))
+    data = banded(6_000, 5_000, progressive=True)
+    ours = pt.Resize(8, dtype="uint8", layout="HWC")(data)
+    assert (np.abs(ours[:, 0].astype(int) - (0, 255, 30)) <= 3).all()
+    with pytest.raises(pt.UnsupportedError, match="stored as baseline JPEG it would take little"):
+        transform_image(data, pt.Resize(8).spec, memory=GRANTED)
+
+
+@pytest.fixture(scope="module")
+def camera_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Progressive images of 30 megapixels, each 86 MiB of coefficients."""
+    source = tmp_path_factory.mktemp("camera") / "images"
+    for name in ("a", "b"):
+        (source / name).mkdir(parents=True)
+        (source / name / "one.jpg").write_bytes(banded(6_000, 5_000, progressive=True))
+    pt.pack(source, source.parent / "images.pt", sync=False)
+    return source.parent / "images.pt"
+
+
+def test_a_set_of_progressive_camera_images_is_loaded(camera_set: Path) -> None:
+    (batch,) = pt.Loader(camera_set, batch_size=2, image=pt.Resize(8, dtype="uint8"), threads=2)
+    assert (batch["image"][:, 1, :, 0] >= 252).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_memory_that_refuses_an_image_is_raised_as_the_message_says(camera_set: Path, threads: int) -> None:
+    def load(memory: int) -> int:
+        return len(
+            list(pt.Loader(camera_set, batch_size=2, image=pt.Resize(8), threads=threads, memory=memory))
+        )
+
+    with pytest.raises(pt.UnsupportedError) as refusal:
+        load(40_000_000)
+    said = re.search(r"give the loader memory=(\d+)", str(refusal.value))
+    assert said is not None, str(refusal.value)
+    enough = int(said[1])
+    assert load(enough) == 1
+    with pytest.raises(pt.UnsupportedError):
+        load(enough * 9 // 10)  # it asks for little more than it takes

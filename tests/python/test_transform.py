@@ -206,7 +206,7 @@ def test_an_interlaced_image_that_memory_cannot_hold_is_refused() -> None:
     except pt.UnsupportedError as error:
         pytest.skip(str(error))
     interlaced = png(pixels, 8, RGB, interlaced=True)
-    with pytest.raises(pt.UnsupportedError, match="memory="):
+    with pytest.raises(pt.UnsupportedError, match="would take little"):
         transform_image(interlaced, spec, memory=little)
     assert (transform_image(interlaced, spec) == ours).all()
 
@@ -311,5 +311,5 @@ def test_damage_is_an_error() -> None:
         for key, cut in enumerate((0, 1, 30, len(data) // 2, len(data) - 3)):
             with pytest.raises((pt.CorruptError, pt.UnsupportedError)):
                 transform_image(data[:cut], spec, key=key)
-    with pytest.raises(pt.UnsupportedError, match="memory="):
+    with pytest.raises(pt.UnsupportedError, match="would take little"):
         transform_image(encoded(drawing(800, 800), "JPEG", progressive=True), spec, memory=1 << 20)

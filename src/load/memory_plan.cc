@@ -1,0 +1,39 @@
+#include "load/memory_plan.h"
+
+#include <algorithm>
+
+#include "base/words.h"
+
+namespace packtrain {
+namespace {
+
+// Of what nobody needs, one part in so many is for large images, the rest for batches that the user keeps.
+constexpr uint64_t kShareOfImages = 2;
+
+}  // namespace
+
+uint64_t MemoryPlan::memory_for_image(uint64_t bytes) const {
+  const uint64_t more = bytes > kImageMemory ? bytes - kImageMemory : 0;
+  // Shares are rounded down.
+  return needed + (more + 1) * threads * kShareOfImages;
+}
+
+Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool asked_for) {
+  MemoryPlan plan;
+  plan.needed = needs.batch_bytes * needs.batches + needs.read_ahead;
+  if (plan.needed > memory) {
+    return Status(Code::no_room,
+                  "loading needs about " + bytes_in_words(plan.needed) + " (" +
+                      std::to_string(needs.batches) + " batches of " + bytes_in_words(needs.batch_bytes) +
+                      " and " + bytes_in_words(needs.read_ahead) + " to read ahead), but only " +
+                      bytes_in_words(memory) + (asked_for ? " are allowed by memory=" : " may be taken") +
+                      "; choose a smaller batch or prefetch, or raise the limit");
+  }
+  plan.threads = std::max<uint32_t>(needs.threads, 1);
+  plan.read_ahead = needs.read_ahead;
+  plan.images = needs.images ? (memory - plan.needed) / kShareOfImages : 0;
+  plan.batches = memory - plan.read_ahead - plan.images;
+  return plan;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,38 @@
+// MemoryPlan: what becomes of the bytes that memory= allows.
+#pragma once
+
+#include <cstdint>
+
+#include "packtrain/load.h"
+
+namespace packtrain {
+
+// For one image while it is decoded, in each thread, beside memory=.
+constexpr uint64_t kImageMemory = uint64_t{64} << 20;
+
+// A plain value.
+struct MemoryPlan {
+  uint64_t batches = 0;     // most bytes of all batches, in use or not
+  uint64_t read_ahead = 0;  // most bytes that are read and not used yet
+  uint64_t images = 0;      // for images that take more than kImageMemory, over all threads
+  uint64_t needed = 0;      // without which there would be no plan
+  uint32_t threads = 1;
+
+  uint64_t one_image() const { return kImageMemory + images / threads; }
+  // The memory= with which an image that takes so much can be decoded.
+  uint64_t memory_for_image(uint64_t bytes) const;
+};
+
+// What has to be held at least.
+struct MemoryNeeds {
+  uint64_t batch_bytes = 0;  // of one batch, about
+  uint64_t batches = 0;      // at a time
+  uint64_t read_ahead = 0;
+  uint32_t threads = 1;  // that decode
+  bool images = false;   // are decoded
+};
+
+// no_room if `memory` is too little; `asked_for`: it was said with memory=.
+Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool asked_for);
+
+}  // namespace packtrain

@@ -1,0 +1,58 @@
+"""What a loader holds stays within memory=."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import packtrain as pt
+import pytest
+
+MEMORY = 40_000_000
+
+
+@pytest.fixture(scope="module")
+def large_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files from 1 kB to 3 MB, more of them than may be read ahead."""
+    source = tmp_path_factory.mktemp("large") / "files"
+    source.mkdir()
+    noise = np.random.default_rng(1).bytes(3_000_000)
+    for i in range(60):
+        (source / f"{i:02}.bin").write_bytes(noise[: 1_000 + i * 50_000])
+    pt.pack(source, source.parent / "files.pt", sync=False)
+    return source.parent / "files.pt"
+
+
+def keep_all(loader: pt.Loader) -> None:
+    """Until there is no room for more. All of them are let go of at the end."""
+    kept: list[Any] = []
+    while len(kept) < 10_000:
+        for batch in loader:
+            kept.append(batch)
+            assert loader.report().memory <= MEMORY
+
+
+def check_memory(loader: pt.Loader) -> None:
+    for _ in range(3):
+        with pytest.raises(pt.NoRoomError, match="memory="):
+            keep_all(loader)
+        gc.collect()  # the traceback holds them too
+        for _ in loader:
+            assert loader.report().memory <= MEMORY
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fields": ["bin"]}, {"fields": {"bin": "raw:uint8"}}, {"fields": {"bin": pt.Array("uint8", pad=0)}}],
+    ids=["bytes", "arrays", "padded"],
+)
+def test_batches_that_were_kept_and_let_go_leave_no_more_than_memory(
+    large_samples: Path, options: dict[str, Any]
+) -> None:
+    check_memory(pt.Loader(large_samples, batch_size=1, prefetch=2, memory=MEMORY, **options))
+
+
+def test_images_that_were_kept_and_let_go_leave_no_more_than_memory(packed: Path) -> None:
+    check_memory(pt.Loader(packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY))
