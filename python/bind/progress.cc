@@ -62,14 +62,15 @@ class Conversation {
 void run_long(const ProgressCallback& callback, const std::function<void(const Progress&)>& work) {
   Conversation conversation;
   std::exception_ptr raised;
+  Status started;
   {
     const nb::gil_scoped_release nogil;
     Threads worker;
-    worker.start("packtrain-call", [&] {
+    started = worker.start("packtrain-call", [&] {
       work([&](const ProgressEvent& event) { return conversation.tell(event); });
       conversation.end();
     });
-    for (bool ended = false; !ended;) {
+    for (bool ended = !started.ok(); !ended;) {
       auto turn = conversation.listen();
       ended = turn.ended;
       if (raised) continue;
@@ -84,6 +85,7 @@ void run_long(const ProgressCallback& callback, const std::function<void(const P
       }
     }
   }
+  check(started);
   if (raised) std::rethrow_exception(raised);
 }
 

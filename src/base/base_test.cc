@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cerrno>
 #include <random>
@@ -193,6 +194,48 @@ TEST(ThreadsTest, EveryWorkerRunsOnce) {
   std::atomic<uint32_t> sum = 0;
   run_on("workers", 4, [&](uint32_t worker) { sum += worker + 1; });
   EXPECT_EQ(sum, 10u);
+}
+
+// While it lives no thread can be started: the stack that each would get is larger than any address space.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t impossible;
+    pthread_attr_init(&impossible);
+    pthread_attr_setstacksize(&impossible, size_t{1} << 50);
+    EXPECT_EQ(pthread_setattr_default_np(&impossible), 0);
+    pthread_attr_destroy(&impossible);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST(ThreadsTest, OneThatCannotBeStartedIsASentence) {
+  Threads threads;
+  {
+    const NoMoreThreads none;
+    const Status status = threads.start("worker", [] {});
+    EXPECT_EQ(status.code(), Code::no_room);
+    EXPECT_NE(status.message().find("ulimit -u"), std::string::npos) << status.message();
+    EXPECT_EQ(threads.size(), 0u);
+  }
+  EXPECT_TRUE(threads.start("worker", [] {}).ok());
+}
+
+TEST(ThreadsTest, TheCallerDoesTheWorkOfThreadsThatCannotBeStarted) {
+  const NoMoreThreads none;
+  std::atomic<uint32_t> calls = 0;
+  run_on("workers", 4, [&](uint32_t worker) {
+    EXPECT_EQ(worker, 0u);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 1u);
 }
 
 }  // namespace

@@ -4,10 +4,11 @@
 
 #include <csignal>
 #include <string>
+#include <system_error>
 
 namespace packtrain {
 
-void Threads::start(std::string_view name, std::function<void()> body) {
+Status Threads::start(std::string_view name, std::function<void()> body) {
   // Blocked around the creation, because a new thread inherits the mask; put back even if there can be no
   // thread.
   struct Blocked {
@@ -19,11 +20,16 @@ void Threads::start(std::string_view name, std::function<void()> body) {
     ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     sigset_t before;
   };
-  {
+  try {
     const Blocked blocked;
     threads_.emplace_back(std::move(body));
+  } catch (const std::system_error& error) {
+    return Status(Code::no_room, "the system starts no more threads (" + error.code().message() +
+                                     "): use fewer of them, or raise what is allowed (ulimit -u, pids.max "
+                                     "of the cgroup)");
   }
   pthread_setname_np(threads_.back().native_handle(), std::string(name.substr(0, 15)).c_str());
+  return {};
 }
 
 void Threads::join() {
@@ -34,7 +40,7 @@ void Threads::join() {
 void run_on(std::string_view name, uint32_t workers, const std::function<void(uint32_t worker)>& body) {
   Threads threads;
   for (uint32_t worker = 1; worker < workers; ++worker) {
-    threads.start(name, [&body, worker] { body(worker); });
+    if (!threads.start(name, [&body, worker] { body(worker); }).ok()) break;
   }
   body(0);
 }

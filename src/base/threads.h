@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "packtrain/status.h"
+
 namespace packtrain {
 
 // Starts threads and joins them in its destructor. One thread at a time.
@@ -17,7 +19,8 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
   // `name` shows in ps and top, cut to 15 bytes. Signals are blocked in it: the main thread gets them.
-  void start(std::string_view name, std::function<void()> body);
+  // Code::no_room where the system allows no more threads.
+  Status start(std::string_view name, std::function<void()> body);
   void join();
   size_t size() const { return threads_.size(); }
 
@@ -25,7 +28,8 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Runs body(worker) on `workers` threads named `name`, the calling one among them, and waits for all.
+// Runs body(worker) on `workers` threads named `name`, the calling one among them, and waits for all. On
+// fewer where the system allows no more, so that workers must share their work, each taking what is left.
 void run_on(std::string_view name, uint32_t workers, const std::function<void(uint32_t worker)>& body);
 
 }  // namespace packtrain

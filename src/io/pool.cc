@@ -1,5 +1,4 @@
 #include <condition_variable>
-#include <system_error>
 #include <vector>
 
 #include "base/fifo.h"
@@ -62,11 +61,7 @@ class ReadPool {
       Lock lock(mutex_);
       for (const Ticket& ticket : tickets) queue_.push(ticket);
       while (started_ < limit_ && queue_.size() > idle_ + starting_) {
-        try {
-          threads_.start("pt-read", [this] { work(); });
-        } catch (const std::system_error&) {  // no more threads allowed: those there are must do
-          break;
-        }
+        if (!threads_.start("pt-read", [this] { work(); }).ok()) break;  // those there are must do
         ++started_;
         ++starting_;
       }

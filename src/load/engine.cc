@@ -63,9 +63,10 @@ Status Engine::begin(uint64_t epoch, uint64_t consumed) {
     decoders_.push_back(std::make_unique<Decoder>());
     decoders_.back()->filler = std::move(filler);
   }
-  for (uint32_t i = 0; i < limits_.readers; ++i) threads_.start("pt-read", [this] { read_all(); });
+  for (uint32_t i = 0; i < limits_.readers; ++i)
+    PACKTRAIN_TRY(threads_.start("pt-read", [this] { read_all(); }));
   for (auto& decoder : decoders_)
-    threads_.start("pt-decode", [this, decoder = decoder.get()] { decode_all(*decoder); });
+    PACKTRAIN_TRY(threads_.start("pt-decode", [this, decoder = decoder.get()] { decode_all(*decoder); }));
   return {};
 }
 

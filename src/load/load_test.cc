@@ -345,6 +345,19 @@ TEST_F(LoadTest, TooLittleMemoryIsRefusedAtOnce) {
   EXPECT_EQ(loader.status().code(), Code::no_room);
 }
 
+TEST_F(LoadTest, AmountsThatMustBeASlipAreRefusedAtOnce) {
+  LoadSpec wanted = spec();
+  for (const uint32_t threads : {200'000u, 1u << 31, UINT32_MAX}) {
+    wanted.threads = threads;
+    const auto refused = Loader::make(wanted);
+    EXPECT_EQ(refused.status().code(), Code::invalid);
+    EXPECT_NE(refused.status().message().find("threads="), std::string::npos);
+  }
+  wanted.threads = 1;
+  wanted.prefetch = UINT32_MAX;
+  EXPECT_EQ(Loader::make(wanted).status().code(), Code::invalid);
+}
+
 TEST_F(LoadTest, StopsAtAnyMoment) {
   for (int i = 0; i < 50; ++i) {
     auto loader = make(spec());

@@ -243,6 +243,21 @@ LoadReport DatasetLoader::report() const {
   return report;
 }
 
+// Beyond these, a number is a slip: more threads than cores only wait, and each holds memory.
+constexpr uint32_t kMostThreads = 1024, kMostThreadsACore = 16, kMostPrefetch = 1 << 16;
+
+Status check_amounts(const LoadSpec& spec, uint32_t cores) {
+  const uint64_t threads = std::max<uint64_t>(kMostThreads, uint64_t{kMostThreadsACore} * cores);
+  if (spec.threads > threads)
+    return Status(Code::invalid, "threads= is at most " + count_in_words(threads) + " here, not " +
+                                     count_in_words(spec.threads) + "; more than there are cores, " +
+                                     count_in_words(cores) + ", seldom help");
+  if (spec.prefetch > kMostPrefetch)
+    return Status(Code::invalid, "prefetch= is at most " + count_in_words(kMostPrefetch) + " batches, not " +
+                                     count_in_words(spec.prefetch));
+  return {};
+}
+
 EngineLimits choose_limits(const LoadSpec& spec, uint32_t cores) {
   EngineLimits limits;
   limits.threads = spec.threads != 0 ? spec.threads : cores;
@@ -284,6 +299,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_TRY(check_spec(spec));
   PACKTRAIN_ASSIGN(order, make_order(spec));
   const Grant grant = granted();
+  PACKTRAIN_TRY(check_amounts(spec, grant.cores));
   EngineLimits limits = choose_limits(spec, grant.cores);
   const uint64_t memory = spec.memory != 0
                               ? spec.memory

@@ -244,7 +244,8 @@ Result<Plan> Packer::get_plan() {
     // equal.
   }
   PACKTRAIN_TRY(storage_.make_folder(part_));
-  Heartbeat heartbeat(storage_, life);
+  const Heartbeat heartbeat(storage_, life);
+  PACKTRAIN_TRY(heartbeat.started());
   PACKTRAIN_ASSIGN(plan, make_new_plan());
   WriteOptions write_options;
   write_options.token = token_;

@@ -103,9 +103,13 @@ class PlannedWriter {
   Status run() {
     {
       Threads closers;
-      for (size_t i = 0; i < kClosers; ++i) closers.start("pack-close", [this] { close_shards(); });
-      run_on("pack-write", context_.threads, [this](uint32_t worker) { write_units(worker); });
+      Status status;
+      for (size_t i = 0; i < kClosers && status.ok(); ++i)
+        status = closers.start("pack-close", [this] { close_shards(); });
+      if (closers.size() > 0)
+        run_on("pack-write", context_.threads, [this](uint32_t worker) { write_units(worker); });
       to_close_.close();
+      if (closers.size() == 0) return status;
     }
     Lock lock(mutex_);
     if (failure_.ok() && context_.meter.stopped()) {

@@ -54,13 +54,14 @@ struct Heartbeat::State {
   Mutex mutex;
   std::condition_variable changed;
   bool over GUARDED_BY(mutex) = false;
+  Status started;
   Threads threads;
 };
 
 Heartbeat::Heartbeat(Storage& storage, std::string path)
-    : state_(new State{storage, std::move(path), {}, {}, false, {}}) {
+    : state_(new State{storage, std::move(path), {}, {}, false, {}, {}}) {
   State* state = state_.get();
-  state->threads.start("pack-life", [state] {
+  state->started = state->threads.start("pack-life", [state] {
     WriteOptions options;
     options.durable = false;
     options.replace = true;
@@ -75,6 +76,8 @@ Heartbeat::Heartbeat(Storage& storage, std::string path)
     }
   });
 }
+
+const Status& Heartbeat::started() const { return state_->started; }
 
 Heartbeat::~Heartbeat() {
   {

@@ -24,6 +24,7 @@ class Heartbeat {
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
+  const Status& started() const;  // or why it does not beat
 
  private:
   struct State;
