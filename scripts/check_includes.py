@@ -24,6 +24,7 @@ PUBLIC_HEADERS = {
     "format": "format",
     "index": "index",
     "load": "load",
+    "media": "base",
     "order": "order",
     "pack": "pack",
     "place": "io",

@@ -11,6 +11,7 @@
 #include <functional>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,11 +79,21 @@ inline Status write_by_writer(const Format& format, const std::string& compress,
                               const std::string& path, const std::vector<TestSample>& samples) {
   WriteSpec spec;
   spec.compress = compress;
+  spec.samples = samples.size();
+  std::set<std::string> names;
+  for (const TestSample& sample : samples) {
+    spec.expected_bytes += 1024;
+    for (const auto& [name, bytes] : sample.fields) {
+      names.insert(name);
+      spec.expected_bytes += bytes.size();
+    }
+  }
+  spec.fields.assign(names.begin(), names.end());
   PACKTRAIN_ASSIGN(writer, format.create(storage, path, spec));
   for (const TestSample& sample : samples) {
     std::vector<SampleToWrite::Field> fields;
     for (const auto& [name, bytes] : sample.fields) fields.push_back({name, as_bytes(bytes)});
-    PACKTRAIN_TRY(writer->add({sample.key, fields}));
+    PACKTRAIN_TRY(writer->add({.key = sample.key, .fields = fields}));
   }
   return writer->finish();
 }

@@ -6,15 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "packtrain/media.h"
 #include "packtrain/status.h"
 
 namespace packtrain {
-
-enum class MediaKind : uint8_t { unknown, jpeg, png, gif, webp, bmp, wav, flac, npy, json, text };
-std::string_view media_kind_name(MediaKind kind);
-
-// What the first bytes say; `unknown` if they say nothing. Looks at no more than 64 KiB.
-MediaKind media_kind(Bytes head);
 
 struct ImageShape {
   uint32_t width = 0, height = 0;

@@ -70,11 +70,16 @@ struct Layout {
 struct WriteSpec {
   std::string compress = "auto";  // "none", "deflate", …
   uint64_t expected_bytes = 0;    // about how many will be added: for allocation
+  uint64_t samples = 0;           // at most how many will be added
+  // Every field that a sample may bring, sorted: formats that keep columns name them before the first sample.
+  std::vector<std::string> fields;
+  bool labels = false;  // whether samples bring labels as numbers
   WriteOptions write;
 };
 
 struct SampleToWrite {
   std::string_view key;
+  int64_t label = kNoLabel;
   struct Field {
     std::string_view name;
     Bytes bytes;
@@ -85,8 +90,17 @@ struct SampleToWrite {
 // Writes one container front to back, where the layout cannot be planned. One thread at a time.
 struct ContainerWriter {
   virtual ~ContainerWriter() = default;
+  // The samples that follow belong to this split. Formats that keep no splits need not know.
+  virtual Status begin_split(std::string_view) { return {}; }
   virtual Status add(const SampleToWrite& sample) = 0;
   virtual Status finish() = 0;  // visible afterwards; nothing is before
+};
+
+// How many containers a dataset of this format is cut into, unless the user says otherwise.
+enum class Cut : uint8_t {
+  shards,       // of some hundred megabytes
+  splits,       // one for each split
+  one_for_all,  // one in all, which keeps the splits itself; never more
 };
 
 // One constant per file of src/format; formats.cc lists them.
@@ -99,6 +113,13 @@ struct Format {
   const Layout* layout;  // null: cannot be planned
   Result<std::unique_ptr<ContainerWriter>> (*create)(Storage&, std::string_view path,
                                                      const WriteSpec&);  // null: see layout
+  Cut cut = Cut::shards;
+  // The container keeps labels as numbers: a field "cls" that says no more than that is not written as bytes.
+  bool label_column = false;
+  // Samples are indexed in the order in which they were added; otherwise they are found by their keys.
+  bool keeps_order = true;
+  // The container is a folder: the file within that holds its bytes, such as "data.mdb". Empty: it is a file.
+  std::string_view inner_file = {};
 };
 
 std::span<const Format* const> formats();

@@ -58,7 +58,7 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
     if (!context.meter.add(1, total))
       return Status(Code::stopped, "stopped; run the same command again to go on");
     if (!sound) continue;
-    PACKTRAIN_TRY(writer->add({context.plan.key(sample), fields}));
+    PACKTRAIN_TRY(writer->add({.key = context.plan.key(sample), .fields = fields}));
     rows.checks.insert(rows.checks.end(), checks.begin(), checks.end());
     rows.widths.push_back(width);
     rows.heights.push_back(height);

@@ -1,9 +1,10 @@
 // What kind of bytes these are, told by their first ones.
+#include "packtrain/media.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/little_endian.h"
-#include "packtrain/decode.h"
 
 namespace packtrain {
 

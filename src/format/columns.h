@@ -1,0 +1,35 @@
+// What the columns of a table mean, for containers that keep a column for each field: Arrow, Parquet, HDF5,
+// Zarr, NPZ. One set of rules, so that the same data give the same dataset from all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "packtrain/format.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+enum class ColumnKind : uint8_t { bytes, text, integers, other };
+enum class ColumnRole : uint8_t { field, label, key };
+// "label", "labels", "target", "targets", "cls" and the like of whole numbers are labels; "__key__", "key"
+// and "keys" of texts are keys; all else are fields.
+ColumnRole column_role(std::string_view name, ColumnKind kind);
+
+// The column that keeps keys, where packtrain writes one.
+inline constexpr std::string_view kKeyColumn = "__key__";
+
+// The field that a column becomes. A column that is named after what it is for ("image_data", "images",
+// "audio", …) is named by its content instead: `first` are the first bytes of one of its values.
+std::string field_of_column(std::string_view column, Bytes first);
+
+// Whether a field of this name holds an image.
+bool is_image_field(std::string_view field);
+// Whether the samples are one image each, with or without a label: the courses' layouts, which keep no keys.
+bool is_image_set(const WriteSpec& spec);
+
+// The key of a sample of a container that has none: its number in nine digits.
+std::string number_key(uint64_t sample);
+
+}  // namespace packtrain
