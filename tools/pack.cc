@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/words.h"
+#include "packtrain/format.h"
 #include "packtrain/pack.h"
 #include "packtrain/storage.h"
 #include "tools/command.h"
@@ -240,6 +241,15 @@ Status run_pack(PackArguments& arguments, Run& run) {
   return {};
 }
 
+// Help for --format: the formats that this build can write.
+std::string writable_formats() {
+  std::string names;
+  for (const Format* format : formats()) {
+    if (format->layout || format->create) names.append(names.empty() ? "" : ", ").append(format->name);
+  }
+  return "how to store it: " + names + " (default webdataset)";
+}
+
 }  // namespace
 
 std::function<Status(Run&)> declare_pack(Options& options) {
@@ -261,7 +271,7 @@ std::function<Status(Run&)> declare_pack(Options& options) {
             "what the paths in a list are relative to (default: the list's folder, else the one folder in it "
             "or "
             "beside it where they are, which is then said)")
-      .text("--format", pack.format, "webdataset (default) or zip")
+      .text("--format", pack.format, writable_formats())
       .number("--shards", pack.shards, "number of shards (of the largest split), even to one sample")
       .size("--shard-size", pack.shard_bytes,
             "bytes a shard, even to about 1 %, e.g. 512M (default: about 512 MB, even by count)")
@@ -277,8 +287,8 @@ std::function<Status(Run&)> declare_pack(Options& options) {
       .text("--label-column", pack.label_column,
             "column of a list that holds labels: whole numbers, or names of classes (default: guessed; none: "
             "the samples have no labels)")
-      .choice("--compress", pack.compress, {"auto", "none", "deflate"},
-              "compression of zip shards (default auto: none)")
+      .choice("--compress", pack.compress, {"auto", "none", "deflate", "zstd", "blosc"},
+              "compression, where the format has it (default auto: none)")
       .list("--sidecars", pack.sidecars, "indexes for other tools beside the shards: wids, dali, energon")
       .number("--skip-bad", pack.skip_bad,
               "leave out up to this many samples that cannot be read (default 0)")

@@ -4,11 +4,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/hash.h"
 #include "format/index_containers.h"
@@ -30,17 +32,37 @@ std::optional<std::string> cache_home() {
   return std::nullopt;
 }
 
+// Size, time and identity of a container, by which a changed one is told. Those of a folder are its files'; what
+// lies deeper is compared when it is read.
+Status add_facts(Storage& storage, const std::string& path, bool within, Xxh128& hash) {
+  PACKTRAIN_ASSIGN(info, storage.stat(path));
+  const uint64_t facts[] = {info.size, static_cast<uint64_t>(info.mtime_ns), info.inode};
+  hash.add(std::as_bytes(std::span(facts)));
+  if (info.kind != FileKind::folder || within) return {};
+  std::vector<std::string> names;
+  PACKTRAIN_TRY(storage.list(path, [&](FolderEntry&& entry) {
+    names.push_back(std::move(entry.name));
+    return true;
+  }));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    hash.add(as_bytes(name));
+    PACKTRAIN_TRY(add_facts(storage, path + "/" + name, true, hash));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> cache_folder(Storage& storage, std::span<const std::string> containers) {
   Xxh128 hash;
-  hash.add(as_bytes("packtrain index cache 1"));
+  hash.add(as_bytes("packtrain index cache 2"));
   for (const std::string& container : containers) {
-    PACKTRAIN_ASSIGN(info, storage.stat(container));
-    std::string path = absolute_path(container);
-    uint64_t facts[] = {path.size(), info.size, static_cast<uint64_t>(info.mtime_ns), info.inode};
-    hash.add(std::as_bytes(std::span(facts)));
+    const std::string path = absolute_path(container);
+    const uint64_t length[] = {path.size()};
+    hash.add(std::as_bytes(std::span(length)));
     hash.add(as_bytes(path));
+    PACKTRAIN_TRY(add_facts(storage, container, false, hash));
   }
   auto home = cache_home();
   if (!home) return std::optional<std::string>();

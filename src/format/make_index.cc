@@ -64,8 +64,11 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
                                    const MakeIndexOptions& options) {
   if (containers.empty()) return Status(Code::invalid, "no container was given to index");
   MakeIndexReport report;
-  report.folder = options.out.empty() ? containers[0] + ".packtrain" : options.out;
-  while (report.folder.size() > 1 && report.folder.back() == '/') report.folder.pop_back();
+  const auto without_slash = [](std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path;
+  };
+  report.folder = options.out.empty() ? without_slash(containers[0]) + ".packtrain" : without_slash(options.out);
   std::string folder = absolute_path(report.folder);
   PACKTRAIN_TRY(check_outside_datasets(storage, folder));
   PACKTRAIN_TRY(check_index_place(storage, report.folder));
@@ -73,12 +76,11 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   std::set<std::string> given;
   for (const std::string& container : containers) {
     PACKTRAIN_ASSIGN(info, storage.stat(container));
-    if (info.kind == FileKind::folder) {
+    if (info.kind == FileKind::folder && !recognise_format(storage, container).ok()) {
       PACKTRAIN_ASSIGN(advice, advice_for_folder(storage, container));
       return Status(Code::unsupported, "is a folder, no container; " + advice).at(printable(container));
     }
-    report.bytes += info.size;
-    paths.push_back({container, absolute_path(container)});
+    paths.push_back({without_slash(container), absolute_path(without_slash(container))});
     if (!given.insert(paths.back().recorded).second) {
       return Status(Code::invalid, "is given twice; name each container once").at(printable(container));
     }
@@ -90,6 +92,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   report.samples = builder.samples();
   report.containers = paths.size();
   IndexBuilder::Finished finished = builder.finish();
+  for (const ShardSpec& shard : finished.manifest.shards) report.bytes += shard.bytes;
   if (options.checksum) {
     PACKTRAIN_ASSIGN(checked, with_checksums(storage, folder, std::move(finished), options.index.progress));
     finished = std::move(checked);

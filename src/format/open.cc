@@ -9,8 +9,8 @@ namespace packtrain {
 namespace {
 
 // Whether a container is no longer what was indexed.
-Result<bool> changed_since(Storage& storage, const ShardSpec& indexed, const std::string& container) {
-  PACKTRAIN_ASSIGN(info, storage.stat(container));
+Result<bool> changed_since(Storage& storage, const ShardSpec& indexed, const std::string& file) {
+  PACKTRAIN_ASSIGN(info, storage.stat(file));
   return info.size != indexed.bytes || (indexed.mtime_ns != 0 && info.mtime_ns != indexed.mtime_ns);
 }
 
@@ -21,16 +21,28 @@ Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const s
   std::string folder = containers[0] + ".packtrain";
   if (!storage.stat(folder + "/manifest.json").ok()) return std::shared_ptr<Dataset>();
   PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, folder));
-  if (dataset->manifest().shards.size() != containers.size()) return std::shared_ptr<Dataset>();
-  for (uint32_t i = 0; i < containers.size(); ++i) {
-    if (absolute_path(dataset->shard_path(i)) != absolute_path(containers[i])) {
-      return std::shared_ptr<Dataset>();
+  // A container that is a folder has its files as shards.
+  size_t container = 0;
+  bool begun = false;
+  const auto within = [&](const std::string& file) {
+    const std::string whole = absolute_path(containers[container]);
+    return file == whole || file.starts_with(whole + "/");
+  };
+  for (uint32_t i = 0; i < dataset->manifest().shards.size(); ++i) {
+    const std::string file = absolute_path(dataset->shard_path(i));
+    if (begun && container + 1 < containers.size() && !within(file)) {
+      ++container;
+      begun = false;
     }
+    if (!within(file)) return std::shared_ptr<Dataset>();
+    begun = true;
   }
-  for (uint32_t i = 0; i < containers.size(); ++i) {
-    PACKTRAIN_ASSIGN(changed, changed_since(storage, dataset->manifest().shards[i], containers[i]));
+  if (!begun || container + 1 != containers.size()) return std::shared_ptr<Dataset>();
+  for (uint32_t i = 0; i < dataset->manifest().shards.size(); ++i) {
+    const std::string file = dataset->shard_path(i);
+    PACKTRAIN_ASSIGN(changed, changed_since(storage, dataset->manifest().shards[i], file));
     if (!changed) continue;
-    stale = printable(containers[i]) + " has changed since " + printable(folder) +
+    stale = printable(file) + " has changed since " + printable(folder) +
             " was made, which is not used; run `packtrain index` again";
     return std::shared_ptr<Dataset>();
   }
@@ -98,13 +110,19 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
   return dataset;
 }
 
+// Whether a folder is a container of its own, such as LMDB's, and no dataset with a manifest.
+bool is_container_folder(Storage& storage, std::string_view path) {
+  return !storage.stat(std::string(path) + "/manifest.json").ok() && recognise_format(storage, path).ok();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view path,
                                               const OpenOptions& options) {
   if (options.note) options.note->clear();
   auto info = storage.stat(path);
-  if (info.ok() && info->kind == FileKind::folder) return Dataset::open(storage, path);
+  if (info.ok() && info->kind == FileKind::folder && !is_container_folder(storage, path))
+    return Dataset::open(storage, path);
   if (info.ok() && (path == "manifest.json" || path.ends_with("/manifest.json"))) {
     return Dataset::open(storage, path == "manifest.json" ? "." : path.substr(0, path.rfind('/')));
   }
@@ -114,7 +132,7 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
   if (dataset != nullptr) return dataset;
   for (const std::string& container : containers) {
     PACKTRAIN_ASSIGN(found, storage.stat(container));
-    if (found.kind != FileKind::folder) continue;
+    if (found.kind != FileKind::folder || is_container_folder(storage, container)) continue;
     if (containers.size() == 1) return Dataset::open(storage, container);
     return Status(Code::invalid, "is a folder; give one dataset folder, or container files").at(container);
   }

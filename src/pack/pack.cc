@@ -117,8 +117,11 @@ Status Packer::check_options() {
     return Status(Code::unsupported, std::string(format_->name) +
                                          " shards are not compressed; use --compress none or --format zip");
   }
-  if (compress == "none" || compress == "auto" ? !format_->layout : false) {
-    return Status(Code::unsupported, std::string(format_->name) + " needs --compress with a codec");
+  if (format_->cut == Cut::one_for_all &&
+      (options_.shards > 1 || options_.shard_bytes != 0 || options_.ranks > 1)) {
+    return Status(Code::invalid, std::string(format_->name) +
+                                     " is one file in all, so that its readers find every split in it; leave "
+                                     "--shards, --shard-size and --ranks away, or choose another format");
   }
   return check_sidecars(options_.sidecars, options_.format);
 }
@@ -344,8 +347,8 @@ Status Packer::write(const Plan& plan) {
   if (all.empty()) return {};
   if (!planned && !to_scatter.empty()) {
     return Status(Code::unsupported,
-                  "a compressed archive cannot be packed into compressed shards in one step; pack it to "
-                  "--compress none first");
+                  "a compressed archive comes front to back, which only webdataset and zip shards without "
+                  "compression can take; pack it with --format webdataset first, and then that");
   }
   const uint64_t bytes = planned_bytes(plan, all);
   PACKTRAIN_TRY(check_room(bytes, all.size() * 2 + 8));
@@ -354,6 +357,7 @@ Status Packer::write(const Plan& plan) {
   Fetcher fetcher(storage_, plan);
   ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
+  if (!planned) context.fields = written_fields(plan, *format_);
   context.durable = options_.sync;
   context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, plan.catalog.missing_count);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);

@@ -209,6 +209,8 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     const bool by_bytes = options.shards == 0 && options.shard_bytes != 0;
     const uint64_t shard_bytes = options.shard_bytes != 0 ? options.shard_bytes : kDefaultShardBytes;
     uint64_t shards = (bytes[split] + shard_bytes - 1) / shard_bytes;
+    if (format->cut == Cut::one_for_all || (format->cut == Cut::splits && options.shard_bytes == 0))
+      shards = 1;
     if (options.shards != 0) {
       // The number is meant for the largest split; the others get theirs in proportion.
       shards = static_cast<uint64_t>(
@@ -240,6 +242,10 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     }
     give_back(samples);
   }
+  if (format->cut == Cut::one_for_all) {
+    plan.shards = {{"data" + std::string(format->suffix), 0, 0, plan.order.size()}};
+    return plan;
+  }
   // Numbered within each split, from 0.
   uint32_t last_split = UINT32_MAX;
   unsigned number = 0;
@@ -249,6 +255,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     char digits[16];
     std::snprintf(digits, sizeof digits, "-%06u", number);
     shard.name = plan.catalog.splits[shard.split] + digits + std::string(format->suffix);
+    if (!format->inner_file.empty()) shard.name += "/" + std::string(format->inner_file);
   }
   return plan;
 }

@@ -33,8 +33,8 @@ struct PieceFile {
 };
 
 struct ShardPlan {
-  std::string name;  // file name in OUT
-  uint32_t split = 0;
+  std::string name;    // path in OUT
+  uint32_t split = 0;  // of its first sample; only a container that keeps splits itself has more than one
   uint64_t first = 0, count = 0;  // a range of Plan::order
 };
 

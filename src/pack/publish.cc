@@ -9,6 +9,7 @@
 #include "base/words.h"
 #include "pack/shard_layout.h"
 #include "pack/sidecars.h"
+#include "pack/written_fields.h"
 
 namespace packtrain {
 namespace {
@@ -59,9 +60,37 @@ Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layou
   return {};
 }
 
+// One field as its container has it. Where its bytes lie in one piece that is nobody else's, the check is
+// ours.
+void add_found(std::string_view field, const std::vector<std::pair<Block, Slice>>& found,
+               const std::vector<Pipeline>& pipelines, uint32_t check, std::string_view path, uint32_t number,
+               IndexBuilder& builder) {
+  if (found.size() == 1) {
+    const auto& [block, slice] = found.front();
+    if (pipelines[block.pipeline].empty() && !block.hole) {
+      builder.add_field(field, number, block.offset + slice.start, slice.length, CheckKind::crc32c, check,
+                        path);
+      return;
+    }
+  }
+  std::vector<Slice> slices;
+  for (const auto& [stored, slice] : found) {
+    Block block = stored;
+    block.shard = number;
+    block.pipeline = builder.add_pipeline(pipelines[stored.pipeline]);
+    if (found.size() == 1 && slice.start == 0 && slice.length == block.raw) {
+      block.check_kind = CheckKind::crc32c;
+      block.check = check;
+    }
+    slices.push_back({builder.add_block(block), slice.start, slice.length});
+  }
+  builder.add_field(field, slices, path);
+}
+
 // Where each field lies in a container whose writer decided: its own directory tells.
 Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, const Format& format,
-                   const std::string& part, const ShardRows& rows, uint32_t number, IndexBuilder& builder) {
+                   const WrittenFields& written, const std::string& part, const ShardRows& rows,
+                   uint32_t number, IndexBuilder& builder) {
   const Catalog& catalog = plan.catalog;
   IndexBuilder own;
   IndexOptions index_options;
@@ -69,38 +98,44 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
   index_options.classes = &no_classes;
   PACKTRAIN_TRY(format.index(storage, part + "/" + shard.name, index_options, own));
   PACKTRAIN_ASSIGN(dataset, Dataset::from_memory(storage, part, own.finish()));
+  const std::vector<Pipeline>& pipelines = dataset->manifest().pipelines;
+  const std::vector<uint32_t> container_field = pair_fields(catalog.fields, dataset->manifest());
   std::vector<std::pair<Block, Slice>> slices;
   size_t check = 0, row = 0;
+  uint32_t split = shard.split;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     const uint64_t sample = plan.order[i];
     if (std::binary_search(rows.left_out.begin(), rows.left_out.end(), sample)) continue;
     if (row >= rows.widths.size()) return wrong_record(shard);
-    PACKTRAIN_ASSIGN(found, dataset->find(plan.key(sample)));
+    uint64_t found = row;
+    if (!format.keeps_order) {
+      PACKTRAIN_ASSIGN(at, dataset->find(plan.key(sample)));
+      found = at;
+    }
+    if (found >= dataset->samples()) return wrong_record(shard);
+    if (catalog.samples[sample].split != split) {
+      split = catalog.samples[sample].split;
+      builder.begin_split(catalog.splits[split]);
+    }
     builder.begin_sample(plan.key(sample));
     builder.set_label(catalog.samples[sample].label);
     if (rows.widths[row] != 0) builder.set_image_size(rows.widths[row], rows.heights[row]);
     ++row;
     for (uint64_t c = catalog.samples[sample].first_cell; c < catalog.end_cell(sample); ++c) {
-      const std::string& field = catalog.fields[catalog.cells[c].field];
-      PACKTRAIN_TRY(dataset->slices(found, dataset->manifest().field_id(field), slices));
-      if (slices.size() != 1 || check >= rows.checks.size()) return wrong_record(shard);
-      Block block = slices[0].first;
-      const Pipeline& pipeline = dataset->manifest().pipelines[block.pipeline];
-      const std::string path = recorded_path(catalog, catalog.cells[c]);
-      if (pipeline.empty()) {
-        builder.add_field(field, number, block.offset, block.stored, CheckKind::crc32c, rows.checks[check++],
-                          path);
-        continue;
-      }
-      block.shard = number;
-      block.pipeline = builder.add_pipeline(pipeline);
-      block.check_kind = CheckKind::crc32c;
-      block.check = rows.checks[check++];
-      const Slice whole{builder.add_block(block), 0, block.raw};
-      builder.add_field(field, std::span(&whole, 1), path);
+      const Cell& cell = catalog.cells[c];
+      const std::string& field = catalog.fields[cell.field];
+      if (!written.has(field)) continue;
+      const uint32_t there = container_field[cell.field];
+      if (there == UINT32_MAX || check >= rows.checks.size()) return wrong_record(shard);
+      const FieldLocation at = dataset->locate(found, there);
+      if (!at.present || at.length != cell.size) return wrong_record(shard);
+      PACKTRAIN_TRY(dataset->slices(found, there, slices));
+      add_found(field, slices, pipelines, rows.checks[check++], recorded_path(catalog, cell), number,
+                builder);
     }
     PACKTRAIN_TRY(builder.end_sample());
   }
+  if (row != dataset->samples()) return wrong_record(shard);
   return {};
 }
 
@@ -195,6 +230,7 @@ Status publish_folder(Storage& storage, const std::string& part, const std::stri
 Status publish(Storage& storage, Plan& plan, const Format& format, const PublishRequest& request,
                PackReport& report) {
   const Layout* layout = plan.compress == "none" ? format.layout : nullptr;
+  const WrittenFields written = layout ? WrittenFields() : written_fields(plan, format);
   IndexBuilder builder;
   reserve_for(plan, builder);
   Sidecars sidecars(request.sidecars);
@@ -211,8 +247,9 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     builder.begin_split(plan.catalog.splits[shard.split]);
     const uint64_t before = builder.samples();
     SidecarShard& sidecar = sidecars.add_shard(shard.name, plan.catalog.splits[shard.split], rows.bytes);
-    PACKTRAIN_TRY(layout ? add_planned(plan, shard, *layout, rows, number, builder, sidecar)
-                         : add_indexed(storage, plan, shard, format, request.part, rows, number, builder));
+    PACKTRAIN_TRY(
+        layout ? add_planned(plan, shard, *layout, rows, number, builder, sidecar)
+               : add_indexed(storage, plan, shard, format, written, request.part, rows, number, builder));
     builder.set_block_checks(number, std::move(rows.block_checks));
     const uint64_t samples = builder.samples() - before;
     report.bytes += rows.bytes;

@@ -47,6 +47,10 @@ Result<std::string> read_head(Storage& storage, const std::string& path) {
 Result<SourceKind> kind_of_file(Storage& storage, const std::string& path) {
   PACKTRAIN_ASSIGN(head, read_head(storage, path));
   const std::string name = lower_case(path);
+  const auto format = recognise_format(storage, path);
+  // Tar and zip archives may be trees, or lists of files; all other containers hold samples.
+  const bool archive = format.ok() && ((*format)->name == "webdataset" || (*format)->name == "zip");
+  if (format.ok() && !archive && (*format)->recognise(storage, path)) return SourceKind::container;
   if (!stream_codec(as_bytes(head)).empty()) return SourceKind::compressed_archive;
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return SourceKind::archive;
   if (ends_with_any(name, {".pkl", ".pickle"})) return SourceKind::pickle_list;
@@ -54,8 +58,7 @@ Result<SourceKind> kind_of_file(Storage& storage, const std::string& path) {
   if (ends_with_any(name, {".json"})) return SourceKind::json_list;
   if (ends_with_any(name, {".token", ".txt"}) && looks_like_token_list(head)) return SourceKind::token_list;
   if (ends_with_any(name, {".csv", ".tsv", ".txt"})) return SourceKind::table_list;
-  const auto format = recognise_format(storage, path);
-  if (format.ok()) return (*format)->name == "webdataset" ? SourceKind::archive : SourceKind::container;
+  if (format.ok()) return archive ? SourceKind::archive : SourceKind::container;
   if (format.status().code() != Code::unsupported) return format.status();
   return Status(Code::unsupported,
                 "is nothing that packtrain can pack: give a folder, a list (.pkl, .csv, .tsv, .json, .jsonl, "
@@ -77,7 +80,9 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
     return Status(Code::invalid, "is neither a file nor a folder").at(printable(path));
   const auto manifest = storage.stat(path + "/manifest.json");
   const auto index = storage.stat(path + "/index.npz");
-  return manifest.ok() && index.ok() ? SourceKind::container : SourceKind::tree;
+  if (manifest.ok() && index.ok()) return SourceKind::container;
+  const auto format = recognise_format(storage, path);  // a container that is a folder, such as LMDB
+  return format.ok() ? SourceKind::container : SourceKind::tree;
 }
 
 bool has_columns(SourceKind kind) {

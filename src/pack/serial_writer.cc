@@ -1,5 +1,5 @@
-// Containers that cannot be planned (their layout depends on compressed sizes) are written front to back,
-// several shards at a time.
+// Containers that cannot be planned (their layout depends on compressed sizes, or their own writer decides)
+// are written front to back, several shards at a time.
 #include <algorithm>
 
 #include "base/hash.h"
@@ -16,17 +16,27 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
   WriteSpec spec;
   spec.compress = context.plan.compress;
   spec.write = shard_write_options(context);
+  spec.samples = shard.count;
+  spec.fields = context.fields.names;
+  spec.labels = context.fields.labels;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     const uint64_t sample = context.plan.order[i];
     for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
       spec.expected_bytes += catalog.cells[cell].size + 256;
     }
   }
-  PACKTRAIN_ASSIGN(writer, context.format.create(context.storage, context.shard_path(shard), spec));
+  const std::string path = context.shard_path(shard);
+  if (!context.format.inner_file.empty()) {
+    // Making a folder would make OUT.part again, should another task have published it meanwhile.
+    PACKTRAIN_TRY(context.storage.stat(context.folder).status());
+    PACKTRAIN_TRY(context.storage.make_folder(path.substr(0, path.rfind('/'))));
+  }
+  PACKTRAIN_ASSIGN(writer, context.format.create(context.storage, path, spec));
   ShardRows rows;
   std::vector<SampleToWrite::Field> fields;
   std::vector<std::vector<std::byte>> bytes;
   std::vector<uint32_t> checks;
+  uint32_t split = UINT32_MAX;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     const uint64_t sample = context.plan.order[i];
     const uint64_t first = catalog.samples[sample].first_cell, end = catalog.end_cell(sample);
@@ -38,6 +48,7 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
     bool sound = true;
     for (uint64_t at = first; at < end; ++at) {
       const Cell& cell = catalog.cells[at];
+      if (!context.fields.has(catalog.fields[cell.field])) continue;
       std::vector<std::byte>& data = bytes[at - first];
       data.resize(cell.size);
       if (Status status = context.fetcher.fetch(cell, data); !status.ok()) {
@@ -58,7 +69,12 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
     if (!context.meter.add(1, total))
       return Status(Code::stopped, "stopped; run the same command again to go on");
     if (!sound) continue;
-    PACKTRAIN_TRY(writer->add({.key = context.plan.key(sample), .fields = fields}));
+    if (catalog.samples[sample].split != split) {
+      split = catalog.samples[sample].split;
+      PACKTRAIN_TRY(writer->begin_split(catalog.splits[split]));
+    }
+    PACKTRAIN_TRY(writer->add(
+        {.key = context.plan.key(sample), .label = catalog.samples[sample].label, .fields = fields}));
     rows.checks.insert(rows.checks.end(), checks.begin(), checks.end());
     rows.widths.push_back(width);
     rows.heights.push_back(height);
@@ -71,8 +87,8 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
   // The block checks can only be taken from the finished container, so here the record comes second; a shard
   // without one is written again.
   PACKTRAIN_TRY(writer->finish());
-  PACKTRAIN_ASSIGN(block_checks, read_block_checks(context.storage, context.shard_path(shard)));
-  PACKTRAIN_ASSIGN(info, context.storage.stat(context.shard_path(shard)));
+  PACKTRAIN_ASSIGN(block_checks, read_block_checks(context.storage, path));
+  PACKTRAIN_ASSIGN(info, context.storage.stat(path));
   rows.block_checks = std::move(block_checks);
   rows.bytes = info.size;
   return write_rows(context, shard, rows);

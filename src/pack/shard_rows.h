@@ -1,6 +1,7 @@
 // What was learnt while a shard was written, kept beside it until the index is made of all of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ struct ShardRows {
 
 std::string encode_rows(const ShardRows& rows);
 Result<ShardRows> decode_rows(Bytes bytes);
-inline std::string rows_name(const ShardPlan& shard) { return shard.name + ".rows"; }
+// Beside the shards, also of one that lies in a folder of its own.
+inline std::string rows_name(const ShardPlan& shard) {
+  std::string name = shard.name + ".rows";
+  std::replace(name.begin(), name.end(), '/', '+');
+  return name;
+}
 
 }  // namespace packtrain

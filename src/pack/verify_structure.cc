@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/words.h"
+#include "pack/written_fields.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -34,12 +35,12 @@ class StructureCheck {
  public:
   StructureCheck(const Dataset& dataset, const Dataset& fresh, uint32_t shard, Findings& findings)
       : dataset_(dataset), fresh_(fresh), shard_(shard), findings_(findings) {
-    for (const FieldSpec& field : dataset.manifest().fields) {
-      fresh_field_.push_back(fresh.manifest().field_id(field.name));
-    }
-    for (const FieldSpec& field : fresh.manifest().fields) {
-      known_field_.push_back(dataset.manifest().field_id(field.name));
-    }
+    std::vector<std::string> names;
+    for (const FieldSpec& field : dataset.manifest().fields) names.push_back(field.name);
+    fresh_field_ = pair_fields(names, fresh.manifest());
+    known_field_.assign(fresh.manifest().fields.size(), UINT32_MAX);
+    for (uint32_t field = 0; field < fresh_field_.size(); ++field)
+      if (fresh_field_[field] != UINT32_MAX) known_field_[fresh_field_[field]] = field;
   }
 
   Status by_key(const std::vector<RowRange>& samples);
@@ -191,6 +192,9 @@ Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard,
     return {};
   }
   StructureCheck check(dataset, **fresh, shard, findings);
+  // A container that keeps order may keep no keys.
+  const Format* format = find_format(spec.format);
+  if (!format->layout && format->keeps_order) return check.by_order(samples);
   return names_sound ? check.by_key(samples) : check.by_order(samples);
 }
 

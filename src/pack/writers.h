@@ -12,6 +12,7 @@
 #include "pack/plan.h"
 #include "pack/progress_meter.h"
 #include "pack/shard_rows.h"
+#include "pack/written_fields.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
 
@@ -24,8 +25,9 @@ struct WriteContext {
   const Format& format;
   Fetcher& fetcher;
   ProgressMeter& meter;
-  std::string folder;  // OUT.part
-  std::string token;   // of temporary names: unique to this process
+  std::string folder;         // OUT.part
+  std::string token;          // of temporary names: unique to this process
+  WrittenFields fields = {};  // for containers that are not planned
   bool durable = true;
   uint64_t skip_bad = 0;  // samples that may be left out, in all
   uint32_t threads = 1;

@@ -1,0 +1,57 @@
+#include "pack/written_fields.h"
+
+#include <algorithm>
+
+namespace packtrain {
+namespace {
+
+// Whether a "cls" of so many bytes can only be the label's digits.
+bool says_only(const CatalogSample& sample, const Cell& cell) {
+  return sample.label != kNoLabel && cell.size == std::to_string(sample.label).size();
+}
+
+}  // namespace
+
+WrittenFields written_fields(const Plan& plan, const Format& format) {
+  const Catalog& catalog = plan.catalog;
+  WrittenFields written;
+  std::vector<bool> used(catalog.fields.size());
+  const auto cls = std::find(catalog.fields.begin(), catalog.fields.end(), "cls");
+  const auto cls_number = static_cast<uint64_t>(cls - catalog.fields.begin());
+  written.label_is_number = format.label_column && cls != catalog.fields.end();
+  for (const uint64_t number : plan.order) {
+    const CatalogSample& sample = catalog.samples[number];
+    written.labels |= sample.label != kNoLabel;
+    for (uint64_t at = sample.first_cell; at < catalog.end_cell(number); ++at) {
+      const Cell& cell = catalog.cells[at];
+      used[cell.field] = true;
+      if (cell.field == cls_number && !says_only(sample, cell)) written.label_is_number = false;
+    }
+  }
+  for (size_t field = 0; field < used.size(); ++field)
+    if (used[field] && written.has(catalog.fields[field])) written.names.push_back(catalog.fields[field]);
+  std::sort(written.names.begin(), written.names.end());
+  return written;
+}
+
+std::vector<uint32_t> pair_fields(const std::vector<std::string>& known, const Manifest& container) {
+  std::vector<uint32_t> paired;
+  std::vector<bool> taken(container.fields.size());
+  size_t lonely = 0, lonely_known = 0;
+  for (size_t i = 0; i < known.size(); ++i) {
+    paired.push_back(container.field_id(known[i]));
+    if (paired.back() != UINT32_MAX) {
+      taken[paired.back()] = true;
+      continue;
+    }
+    ++lonely;
+    lonely_known = i;
+  }
+  const auto left = std::count(taken.begin(), taken.end(), false);
+  if (lonely == 1 && left == 1)
+    paired[lonely_known] =
+        static_cast<uint32_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+  return paired;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,130 @@
+"""Every container format that this build writes, through its whole path: pack, verify, load, extract.
+
+A new format is tested here without a line of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import packtrain as pt
+import pytest
+from helpers import Command, read_tree, small_tree, write_tree
+
+FORMATS = sorted(pt.doctor().formats)
+SEED = 7
+
+
+def stream_hash(path: Path, split: str) -> str:
+    """Of keys, labels and bytes in the order in which a training run with one seed sees them."""
+    dataset = pt.Dataset(path, split=split)
+    loader = pt.Loader(dataset, batch_size=3, order="global", seed=SEED, fields=["jpg"], last="keep")
+    hashed = hashlib.sha256()
+    for _ in range(2):
+        for batch in loader:
+            for index, label, image in zip(batch["index"], batch["label"], batch["jpg"]):
+                hashed.update(f"{dataset.keys[int(index)]} {int(label)} {len(image)} ".encode())
+                hashed.update(bytes(image))
+    return hashed.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def in_every_format(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("formats")
+    return {name: pack_as(name, photos, folder / f"{name}.pt") for name in FORMATS}
+
+
+def pack_as(name: str, source: Path, out: Path) -> Path:
+    pt.pack(source, out, format=name, sync=False)
+    return out
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_one_seed_gives_one_stream_of_samples(
+    name: str, split: str, in_every_format: dict[str, Path]
+) -> None:
+    assert stream_hash(in_every_format[name], split) == stream_hash(in_every_format["webdataset"], split)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_packed_set_is_sound_and_comes_out_as_it_went_in(
+    name: str, photos: Path, in_every_format: dict[str, Path], tmp_path: Path, command: Command
+) -> None:
+    packed = in_every_format[name]
+    checked = command("verify", packed)
+    assert checked.code == 0, checked.error
+    pt.extract(packed, tmp_path / "out")
+    assert read_tree(tmp_path / "out") == read_tree(photos)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_source_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    tree = write_tree(tmp_path / "tree", small_tree())
+    first, second = (read_tree(pack_as(name, tree, tmp_path / out)) for out in ("first.pt", "second.pt"))
+    assert {file: data for file, data in first.items() if not file.endswith("log.json")} == {
+        file: data for file, data in second.items() if not file.endswith("log.json")
+    }
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_samples_that_lack_fields_and_empty_ones_are_kept(
+    name: str, tmp_path: Path, command: Command
+) -> None:
+    files = small_tree() | {"ant/empty.jpg": b"", "bee/empty.json": b""}
+    packed = pack_as(name, write_tree(tmp_path / "tree", files), tmp_path / "out.pt")
+    assert command("verify", packed).code == 0
+    dataset = pt.Dataset(packed)
+    assert [dict(dataset[i]) for i in range(len(dataset))]
+    pt.extract(packed, tmp_path / "back")
+    assert read_tree(tmp_path / "back") == files
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_conversion_keeps_labels_classes_keys_splits_and_paths(
+    name: str, photos: Path, in_every_format: dict[str, Path], tmp_path: Path
+) -> None:
+    again = pack_as("webdataset", in_every_format[name], tmp_path / "again.pt")
+    before, after = pt.info(in_every_format["webdataset"]), pt.info(again)
+    assert after.splits == before.splits
+    assert after.classes == before.classes
+    for split in ("train", "val"):
+        old, new = pt.Dataset(in_every_format["webdataset"], split=split), pt.Dataset(again, split=split)
+        assert sorted(zip(new.keys, new.labels.tolist())) == sorted(zip(old.keys, old.labels.tolist()))
+    pt.extract(again, tmp_path / "out")
+    assert read_tree(tmp_path / "out") == read_tree(photos)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_bare_container_becomes_a_dataset_in_place(
+    name: str, in_every_format: dict[str, Path], tmp_path: Path, command: Command
+) -> None:
+    """What other programs wrote has no manifest: only the container itself says what is in it."""
+    packed = in_every_format[name]
+    shard = pt.Dataset(packed).shards[0].path
+    container = packed / shard.split("/")[0]
+    made = command("index", container, "--out", tmp_path / "bare.packtrain")
+    assert made.code == 0, made.error
+    bare = pt.Dataset(tmp_path / "bare.packtrain")
+    whole = pt.Dataset(packed)
+    images = {bytes(whole.read([i])[0]["jpg"]): int(whole.labels[i]) for i in range(len(whole))}
+    assert len(bare) > 0
+    for i in range(len(bare)):
+        assert images[bytes(bare.read([i])[0]["jpg"])] == int(bare.labels[i])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_truncated_or_flipped_container_is_found_out(
+    name: str, in_every_format: dict[str, Path], tmp_path: Path, command: Command
+) -> None:
+    packed = in_every_format[name]
+    files = read_tree(packed)
+    shard = pt.Dataset(packed).shards[0].path
+    data = files[shard]
+    middle = len(data) // 2
+    for damaged in (data[:middle], data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]):
+        copy = write_tree(tmp_path / f"damaged-{len(damaged)}.pt", files | {shard: damaged})
+        checked = command("verify", copy)
+        assert checked.code == 1, checked.error
+        assert shard in checked.out + checked.error
