@@ -35,4 +35,3 @@ packtrain_optional(HDF5 hdf5-serial|hdf5)
 
 add_library(packtrain_third_party INTERFACE)
 target_include_directories(packtrain_third_party SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/include)
-target_compile_definitions(packtrain_third_party INTERFACE FMT_HEADER_ONLY=1)
