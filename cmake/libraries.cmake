@@ -7,7 +7,8 @@ find_package(Threads REQUIRED)
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 
-# packtrain_optional(NAME pkg-config-name[|another]): sets PACKTRAIN_HAVE_NAME; -DPACKTRAIN_WITHOUT_NAME=ON leaves it out.
+# packtrain_optional(NAME pkg-config-name[|another]): sets PACKTRAIN_HAVE_NAME, and PACKTRAIN_LIBRARIES_NAME
+# and PACKTRAIN_HEADERS_NAME where the target would tell all files of it; -DPACKTRAIN_WITHOUT_NAME=ON leaves it out.
 function(packtrain_optional name package)
   option(PACKTRAIN_WITHOUT_${name} "build without ${package}" OFF)
   set(have OFF)
@@ -16,6 +17,11 @@ function(packtrain_optional name package)
     pkg_search_module(${name} IMPORTED_TARGET ${packages})
     if(${name}_FOUND)
       set(have ON)
+      get_target_property(libraries PkgConfig::${name} INTERFACE_LINK_LIBRARIES)
+      get_target_property(headers PkgConfig::${name} INTERFACE_INCLUDE_DIRECTORIES)
+      list(REMOVE_ITEM headers /usr/include headers-NOTFOUND)
+      set(PACKTRAIN_LIBRARIES_${name} ${libraries} PARENT_SCOPE)
+      set(PACKTRAIN_HEADERS_${name} ${headers} PARENT_SCOPE)
     endif()
   endif()
   set(PACKTRAIN_HAVE_${name} ${have} PARENT_SCOPE)

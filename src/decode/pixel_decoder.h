@@ -40,11 +40,7 @@ class PixelDecoder {
 };
 
 std::unique_ptr<PixelDecoder> make_jpeg_decoder();
-#ifdef PACKTRAIN_HAVE_PNG
 std::unique_ptr<PixelDecoder> make_png_decoder();
-#endif
-#ifdef PACKTRAIN_HAVE_WEBP
 std::unique_ptr<PixelDecoder> make_webp_decoder();
-#endif
 
 }  // namespace packtrain

@@ -30,11 +30,9 @@ class ReadPoolOwner {
   std::atomic<ReadPool*> pool_{nullptr};
 };
 
-#if PACKTRAIN_HAVE_URING
 // A ring of its own for each object; null if the kernel refuses one now (limits, seccomp).
 std::unique_ptr<Reads> make_uring_reads(uint32_t depth);
 // Why no ring can be had in this process, or empty. Asks the kernel.
 std::string uring_trouble();
-#endif
 
 }  // namespace packtrain
