@@ -12,7 +12,8 @@
 
 namespace packtrain {
 
-// One step from raw to stored bytes: "deflate" (raw DEFLATE, no header), "zstd" (one frame).
+// One step from raw to stored bytes: "deflate" (raw DEFLATE, no header), "zstd" (one frame), "lz4" (one
+// bare block), "lz4_frame" (one frame).
 struct CodecStep {
   std::string name;
   uint32_t parameter = 0;  // meaning by codec, 0 if it has none

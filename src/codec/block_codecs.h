@@ -19,6 +19,11 @@ Result<size_t> zstd_decode(Bytes stored, MutableBytes raw);
 Result<std::vector<std::byte>> zstd_encode(Bytes raw, int level);
 Result<std::unique_ptr<StreamDecoder>> make_zstd_stream(ByteSource source);
 
+Result<size_t> lz4_decode(Bytes stored, MutableBytes raw);  // one bare block
+Result<std::vector<std::byte>> lz4_encode(Bytes raw, int level);
+Result<size_t> lz4_frame_decode(Bytes stored, MutableBytes raw);  // one frame
+Result<std::vector<std::byte>> lz4_frame_encode(Bytes raw, int level);
+
 Result<std::unique_ptr<StreamDecoder>> make_gzip_stream(ByteSource source);
 
 }  // namespace packtrain

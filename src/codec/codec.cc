@@ -13,6 +13,9 @@
 #ifndef PACKTRAIN_HAVE_ZSTD
 #define PACKTRAIN_HAVE_ZSTD 0
 #endif
+#ifndef PACKTRAIN_HAVE_LZ4
+#define PACKTRAIN_HAVE_LZ4 0
+#endif
 #ifndef PACKTRAIN_HAVE_ZLIB
 #define PACKTRAIN_HAVE_ZLIB 0
 #endif
@@ -39,6 +42,13 @@ constexpr std::array kCodecs = {
     Codec{{"zstd", true, "libzstd"}, "libzstd-dev", zstd_decode, zstd_encode, make_zstd_stream},
 #else
     Codec{{"zstd", false, "libzstd"}, "libzstd-dev", nullptr, nullptr, nullptr},
+#endif
+#if PACKTRAIN_HAVE_LZ4
+    Codec{{"lz4", true, "liblz4"}, "liblz4-dev", lz4_decode, lz4_encode, nullptr},
+    Codec{{"lz4_frame", true, "liblz4"}, "liblz4-dev", lz4_frame_decode, lz4_frame_encode, nullptr},
+#else
+    Codec{{"lz4", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
+    Codec{{"lz4_frame", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZLIB
     Codec{{"gzip", true, "zlib"}, "zlib1g-dev", nullptr, nullptr, make_gzip_stream},
