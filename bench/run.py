@@ -14,6 +14,7 @@ from pathlib import Path
 
 from figures import (
     dataset_items,
+    format_reads,
     load_auto,
     load_bytes,
     load_late,
@@ -48,6 +49,7 @@ FIGURES: dict[str, Figure] = {
         pack_slow,
         random_reads,
         dataset_items,
+        format_reads,
         verify_cat,
         open_index,
         pack_million,

@@ -118,7 +118,9 @@ struct Format {
   bool label_column = false;
   // Samples are indexed in the order in which they were added; otherwise they are found by their keys.
   bool keeps_order = true;
-  // The container is a folder: the file within that holds its bytes, such as "data.mdb". Empty: it is a file.
+  bool folder = false;  // an existing container may be a folder, told by the files in it
+  // What is written is a folder: the file within that holds the bytes, such as "data.mdb". Empty: it is a
+  // file.
   std::string_view inner_file = {};
 };
 

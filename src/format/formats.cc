@@ -54,6 +54,7 @@ Result<const Format*> recognise_format(Storage& storage, std::string_view path) 
   auto info = storage.stat(path);
   if (!info.ok()) return info.status();
   for (const Format* format : kFormats) {
+    if (info->kind == FileKind::folder && !format->folder) continue;
     if (format->recognise(storage, path)) return format;
   }
   if (info->kind == FileKind::file) {

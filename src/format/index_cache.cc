@@ -32,8 +32,8 @@ std::optional<std::string> cache_home() {
   return std::nullopt;
 }
 
-// Size, time and identity of a container, by which a changed one is told. Those of a folder are its files'; what
-// lies deeper is compared when it is read.
+// Size, time and identity of a container, by which a changed one is told. Those of a folder are its files';
+// what lies deeper is compared when it is read.
 Status add_facts(Storage& storage, const std::string& path, bool within, Xxh128& hash) {
   PACKTRAIN_ASSIGN(info, storage.stat(path));
   const uint64_t facts[] = {info.size, static_cast<uint64_t>(info.mtime_ns), info.inode};

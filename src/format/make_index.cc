@@ -68,7 +68,8 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     return path;
   };
-  report.folder = options.out.empty() ? without_slash(containers[0]) + ".packtrain" : without_slash(options.out);
+  report.folder =
+      options.out.empty() ? without_slash(containers[0]) + ".packtrain" : without_slash(options.out);
   std::string folder = absolute_path(report.folder);
   PACKTRAIN_TRY(check_outside_datasets(storage, folder));
   PACKTRAIN_TRY(check_index_place(storage, report.folder));

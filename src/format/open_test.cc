@@ -364,7 +364,7 @@ TEST_F(OpenTest, ChecksumComparesWhatAZipBringsAlong) {
   auto writer = find_format("zip")->create(storage(), path, {.compress = "none"});
   ASSERT_TRUE(writer.ok()) << writer.status().text();
   SampleToWrite::Field fields[] = {{"txt", as_bytes(text)}};
-  ASSERT_TRUE((*writer)->add({"a", fields}).ok());
+  ASSERT_TRUE((*writer)->add({.key = "a", .fields = fields}).ok());
   ASSERT_TRUE((*writer)->finish().ok());
   std::string containers[] = {path};
   MakeIndexOptions options;

@@ -255,7 +255,7 @@ TEST_F(ZipTest, DeflateMakesCompressibleEntriesSmallerAndStoresTheRest) {
   ASSERT_TRUE(writer.ok()) << writer.status().text();
   std::string text(100'000, 't');
   SampleToWrite::Field fields[] = {{"bin", as_bytes("q7")}, {"txt", as_bytes(text)}};
-  ASSERT_TRUE((*writer)->add({"a", fields}).ok());
+  ASSERT_TRUE((*writer)->add({.key = "a", .fields = fields}).ok());
   ASSERT_TRUE(visible(storage_).empty()) << "nothing is visible before finish";
   ASSERT_TRUE((*writer)->finish().ok());
   std::string bytes = get(storage_, "y.zip");

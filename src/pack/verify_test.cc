@@ -338,7 +338,7 @@ TEST(VerifyForeignTest, AZipHasItsOwnChecks) {
     for (const TestSample& sample : samples) {
       std::vector<SampleToWrite::Field> fields;
       for (const TestField& field : sample.fields) fields.push_back({field.name, as_bytes(field.bytes)});
-      ASSERT_TRUE((*writer)->add({sample.key, fields}).ok());
+      ASSERT_TRUE((*writer)->add({.key = sample.key, .fields = fields}).ok());
     }
     ASSERT_TRUE((*writer)->finish().ok());
     VerifyReport report = checked(storage, "/a.zip");
