@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t raw_bytes = size_t{data[0]} << 8 | data[1];
   Bytes stored = std::as_bytes(std::span(data + 2, size - 2));
   std::vector<std::byte> raw(raw_bytes);
-  for (const Pipeline& pipeline : {Pipeline{{"deflate"}}, Pipeline{{"zstd"}}, Pipeline{{"lz4"}},
-                                   Pipeline{{"lz4_frame"}}, Pipeline{{"deflate"}, {"zstd"}}}) {
+  for (const Pipeline& pipeline :
+       {Pipeline{{"deflate"}}, Pipeline{{"zstd"}}, Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}},
+        Pipeline{{"blosc"}}, Pipeline{{"deflate"}, {"zstd"}}}) {
     (void)decode(pipeline, stored, raw);
   }
   for (const char* codec : {"gzip", "zstd"}) {

@@ -31,6 +31,16 @@ ContainerCase zip_stored_case() {
           }};
 }
 
+// A format that is written front to back.
+ContainerCase written_case(const std::string& name, const std::string& compress) {
+  const Format* format = find_format(name);
+  return {
+      name + "_" + compress, format,
+      [format, compress](Storage& storage, const std::string& path, const std::vector<TestSample>& samples) {
+        return write_by_writer(*format, compress, storage, path, samples);
+      }};
+}
+
 ContainerCase zip_written_case(const std::string& compress) {
   const Format* zip = find_format("zip");
   return {"zip_" + compress, zip,
@@ -170,6 +180,7 @@ const Format kSharedBlocks = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Tar, ContainerConformance, testing::Values(tar_case()));
+INSTANTIATE_TEST_SUITE_P(Npz, ContainerConformance, testing::Values(written_case("npz", "none")));
 INSTANTIATE_TEST_SUITE_P(ZipStored, ContainerConformance, testing::Values(zip_stored_case()));
 INSTANTIATE_TEST_SUITE_P(ZipWritten, ContainerConformance,
                          testing::Values(zip_written_case("none"), zip_written_case("deflate")));

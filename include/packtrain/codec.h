@@ -13,7 +13,8 @@
 namespace packtrain {
 
 // One step from raw to stored bytes: "deflate" (raw DEFLATE, no header), "zstd" (one frame), "lz4" (one
-// bare block), "lz4_frame" (one frame).
+// bare block), "lz4_frame" (one frame), "blosc" (one buffer of Blosc 1; the parameter is the number of bytes
+// in a number, which encoding shuffles by).
 struct CodecStep {
   std::string name;
   uint32_t parameter = 0;  // meaning by codec, 0 if it has none

@@ -64,6 +64,7 @@ TEST(HashTest, JoinedChecksEqualTheCheckOfTheWhole) {
   for (size_t cut : {size_t{0}, size_t{1}, size_t{511}, size_t{4096}, text.size()}) {
     const Bytes all = bytes_of(text);
     EXPECT_EQ(crc32c_join(crc32c(all.first(cut)), crc32c(all.subspan(cut)), all.size() - cut), crc32c(all));
+    EXPECT_EQ(crc32_join(crc32(all.first(cut)), crc32(all.subspan(cut)), all.size() - cut), crc32(all));
   }
 }
 

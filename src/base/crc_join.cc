@@ -1,6 +1,6 @@
 // Joining two CRC-32C checks: appending n bytes to A multiplies its check by x^(8n) modulo Castagnoli's
 // polynomial, so the check of AB is check(A) * x^(8n) + check(B). x^(8n) is the product of x^(8 * 2^k) over
-// the bits k of n.
+// the bits k of n. The same holds for zip's CRC-32 and its polynomial.
 #include "base/crc.h"
 #include "base/hash.h"
 
@@ -12,17 +12,18 @@ namespace packtrain {
 namespace {
 
 constexpr uint32_t kCastagnoli = 0x82F63B78u;  // bit-reflected: bit 31 is the coefficient of x^0
+constexpr uint32_t kZipPolynomial = 0xEDB88320u;
 
 struct Powers {
   uint32_t at[64];
 };
 
-// Product of two polynomials modulo Castagnoli's.
-constexpr uint32_t multiply(uint32_t a, uint32_t b) {
+// Product of two polynomials modulo a third.
+constexpr uint32_t multiply(uint32_t a, uint32_t b, uint32_t modulus = kCastagnoli) {
   uint32_t product = 0;
   for (uint32_t bit = uint32_t{1} << 31; bit != 0; bit >>= 1) {
     if (a & bit) product ^= b;
-    b = (b >> 1) ^ (b & 1 ? kCastagnoli : 0);
+    b = (b >> 1) ^ (b & 1 ? modulus : 0);
   }
   return product;
 }
@@ -85,6 +86,15 @@ uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes) {
   }
 #endif
   return crc::crc32c_shift_portable(first, second_bytes) ^ second;
+}
+
+uint32_t crc32_join(uint32_t first, uint32_t second, uint64_t second_bytes) {
+  uint32_t power = uint32_t{1} << 23;  // x^8
+  for (; second_bytes != 0; second_bytes >>= 1) {
+    if (second_bytes & 1) first = multiply(power, first, kZipPolynomial);
+    power = multiply(power, power, kZipPolynomial);
+  }
+  return first ^ second;
 }
 
 }  // namespace packtrain

@@ -14,6 +14,7 @@ uint32_t crc32c(Bytes data, uint32_t before = 0);
 uint32_t crc32(Bytes data, uint32_t before = 0);
 // The check of A followed by B, from theirs and the length of B: O(log length).
 uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes);
+uint32_t crc32_join(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 uint64_t xxh64(Bytes data, uint64_t seed = 0);  // XXH3, 64 bit
 std::string xxh128_hex(Bytes data);             // XXH3, 128 bit, 32 hex digits, big-endian as xxhsum prints

@@ -24,6 +24,10 @@ Result<std::vector<std::byte>> lz4_encode(Bytes raw, int level);
 Result<size_t> lz4_frame_decode(Bytes stored, MutableBytes raw);  // one frame
 Result<std::vector<std::byte>> lz4_frame_encode(Bytes raw, int level);
 
+Result<size_t> blosc_decode(Bytes stored, MutableBytes raw);
+// By LZ4; numbers of more than one byte are shuffled.
+Result<std::vector<std::byte>> blosc_encode(Bytes raw, uint32_t number_bytes, int level);
+
 Result<std::unique_ptr<StreamDecoder>> make_gzip_stream(ByteSource source);
 
 }  // namespace packtrain

@@ -7,6 +7,9 @@
 
 #include "codec/block_codecs.h"
 
+#ifndef PACKTRAIN_HAVE_BLOSC
+#define PACKTRAIN_HAVE_BLOSC 0
+#endif
 #ifndef PACKTRAIN_HAVE_DEFLATE
 #define PACKTRAIN_HAVE_DEFLATE 0
 #endif
@@ -30,6 +33,8 @@ struct Codec {
   Result<size_t> (*decode)(Bytes stored, MutableBytes raw);
   Result<std::vector<std::byte>> (*encode)(Bytes raw, int level);
   Result<std::unique_ptr<StreamDecoder>> (*stream)(ByteSource source);
+  // In place of encode, where the step's parameter counts.
+  Result<std::vector<std::byte>> (*encode_by)(Bytes raw, uint32_t parameter, int level) = nullptr;
 };
 
 constexpr std::array kCodecs = {
@@ -49,6 +54,11 @@ constexpr std::array kCodecs = {
 #else
     Codec{{"lz4", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
     Codec{{"lz4_frame", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
+#endif
+#if PACKTRAIN_HAVE_BLOSC
+    Codec{{"blosc", true, "libblosc"}, "libblosc-dev", blosc_decode, nullptr, nullptr, blosc_encode},
+#else
+    Codec{{"blosc", false, "libblosc"}, "libblosc-dev", nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZLIB
     Codec{{"gzip", true, "zlib"}, "zlib1g-dev", nullptr, nullptr, make_gzip_stream},
@@ -116,7 +126,9 @@ Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int l
   bool encoded = false;
   for (const CodecStep& step : pipeline) {
     PACKTRAIN_ASSIGN(codec, find_block_codec(step));
-    PACKTRAIN_ASSIGN(made, codec->encode(encoded ? Bytes(held) : raw, level));
+    const Bytes from = encoded ? Bytes(held) : raw;
+    PACKTRAIN_ASSIGN(
+        made, codec->encode_by ? codec->encode_by(from, step.parameter, level) : codec->encode(from, level));
     held = std::move(made);
     encoded = true;
   }

@@ -82,7 +82,7 @@ TEST_P(PipelineTest, TruncationAtAnyByteIsCorrupt) {
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineTest,
                          testing::Values(Pipeline{}, Pipeline{{"deflate"}}, Pipeline{{"zstd"}},
-                                         Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}},
+                                         Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}}, Pipeline{{"blosc", 4}},
                                          Pipeline{{"deflate"}, {"zstd"}}));
 
 TEST(CodecTest, UnknownCodecIsUnsupportedAndNamed) {

@@ -2,7 +2,6 @@
 #include "packtrain/format.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/words.h"
 #include "format/table.h"
@@ -10,7 +9,8 @@
 namespace packtrain {
 namespace {
 
-constexpr std::array<const Format*, 2> kFormats = {&kTar, &kZip};
+// NPZ is a zip, and is asked first.
+constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZip};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50, kEndSignature = 0x06054b50,
                    kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
-constexpr uint16_t kZip64Extra = 0x0001;
+constexpr uint16_t kZip64Extra = 0x0001, kPaddingExtra = 0x7470;
 constexpr uint16_t kMadeByUnix = 3;
 constexpr uint16_t kVersion = 20, kVersion64 = 45;  // "2.0" and "4.5"
 constexpr uint16_t kFirstDay = 1 << 5 | 1;          // 1980-01-01
@@ -73,6 +73,9 @@ class Cursor {
 
 bool large(const ZipWritten& entry) { return entry.raw >= kZip32Limit || entry.stored >= kZip32Limit; }
 bool far(const ZipWritten& entry) { return entry.local_offset >= kZip32Limit; }
+size_t local_extra_bytes(const ZipWritten& entry) {
+  return entry.local_room > 0 ? entry.local_room : large(entry) ? 20 : 0;
+}
 uint32_t cut(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kZip32Limit)); }
 bool ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -168,7 +171,7 @@ Result<ZipEntry> take_zip_entry(Bytes& directory) {
 }
 
 size_t zip_local_bytes(const ZipWritten& entry) {
-  return kZipLocalBytes + entry.name.size() + (large(entry) ? 20 : 0);
+  return kZipLocalBytes + entry.name.size() + local_extra_bytes(entry);
 }
 
 size_t zip_central_bytes(const ZipWritten& entry) {
@@ -184,13 +187,19 @@ size_t zip_end_bytes(uint64_t entries, uint64_t directory_offset, uint64_t direc
 void write_zip_local(const ZipWritten& entry, std::byte* out) {
   Cursor cursor(out);
   cursor.put(kLocalSignature);
-  put_common(cursor, entry, large(entry), large(entry) ? 20 : 0);
+  put_common(cursor, entry, large(entry), local_extra_bytes(entry));
   cursor.put_text(entry.name);
-  if (!large(entry)) return;
-  cursor.put(kZip64Extra);
-  cursor.put(uint16_t{16});
-  cursor.put(entry.raw);
-  cursor.put(entry.stored);
+  if (large(entry)) {
+    cursor.put(kZip64Extra);
+    cursor.put(uint16_t{16});
+    cursor.put(entry.raw);
+    cursor.put(entry.stored);
+  }
+  if (entry.local_room == 0) return;
+  const size_t padding = entry.local_room - (large(entry) ? 20 : 0) - 4;
+  cursor.put(kPaddingExtra);
+  cursor.put(static_cast<uint16_t>(padding));
+  for (size_t i = 0; i < padding; ++i) cursor.put(uint8_t{0});
 }
 
 void write_zip_central(const ZipWritten& entry, std::byte* out) {

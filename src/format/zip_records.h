@@ -69,7 +69,11 @@ struct ZipWritten {
   ZipMethod method = ZipMethod::store;
   uint32_t crc32 = 0;
   uint64_t stored = 0, raw = 0, local_offset = 0;
+  // 0, or the length of the local header's extra field, kZipLeastRoom at least: padding fills what sizes
+  // leave, so that the place of the data is known before their number.
+  uint16_t local_room = 0;
 };
+inline constexpr uint16_t kZipLeastRoom = 24;
 size_t zip_local_bytes(const ZipWritten& entry);
 size_t zip_central_bytes(const ZipWritten& entry);
 size_t zip_end_bytes(uint64_t entries, uint64_t directory_offset, uint64_t directory_bytes);

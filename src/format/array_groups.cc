@@ -1,0 +1,127 @@
+#include "format/array_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace packtrain {
+namespace {
+
+constexpr std::string_view kSplits[] = {"train", "training", "val", "valid", "validation", "test"};
+
+ColumnKind kind_of(const ArrayColumn& column) {
+  const bool one_each = column.shape.size() == 1 || (column.shape.size() == 2 && column.shape[1] == 1);
+  if (column.type.is_integer() && one_each) return ColumnKind::integers;
+  switch (column.type.kind) {
+    case ArrayType::Kind::bytes:
+    case ArrayType::Kind::text:
+    case ArrayType::Kind::long_text:
+      return column.shape.size() == 1 ? ColumnKind::text : ColumnKind::other;
+    default:
+      return ColumnKind::other;
+  }
+}
+
+// The name without a split in front of it or behind it, and the split.
+std::optional<std::pair<std::string, std::string>> divide_split(std::string_view name) {
+  for (std::string_view split : kSplits) {
+    if (name.size() <= split.size() + 1) continue;
+    if (name.starts_with(split) && name[split.size()] == '_')
+      return std::pair(std::string(name.substr(split.size() + 1)), std::string(split));
+    if (name.ends_with(split) && name[name.size() - split.size() - 1] == '_')
+      return std::pair(std::string(name.substr(0, name.size() - split.size() - 1)), std::string(split));
+  }
+  return std::nullopt;
+}
+
+bool rows_agree(const ArraysByName& arrays) {
+  std::optional<uint64_t> rows;
+  for (const auto& [name, column] : arrays) {
+    if (is_helper(arrays, name)) continue;
+    const uint64_t mine = samples_of(arrays, *column, name);
+    if (rows.value_or(mine) != mine) return false;
+    rows = mine;
+  }
+  return true;
+}
+
+bool says_that_it_is_a_table(const ArraysByName& arrays) {
+  for (const auto& [name, column] : arrays) {
+    if (is_ragged(arrays, *column, name) || role_of(arrays, *column, name) != ColumnRole::field) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_split_name(std::string_view name) {
+  return std::find(std::begin(kSplits), std::end(kSplits), name) != std::end(kSplits);
+}
+
+const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name, std::string_view suffix) {
+  const auto found = arrays.find(std::string(name).append(suffix));
+  return found == arrays.end() ? nullptr : found->second;
+}
+
+bool is_ragged(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name) {
+  const ArrayColumn* offsets = find_array(arrays, name, kOffsetsSuffix);
+  return offsets != nullptr && offsets->type.is_integer() && offsets->shape.size() == 1 &&
+         offsets->rows() > 0 && column.shape.size() == 1;
+}
+
+bool is_helper(const ArraysByName& arrays, std::string_view name) {
+  for (std::string_view suffix : {kOffsetsSuffix, kHeaderSuffix, kPresentSuffix}) {
+    if (name.ends_with(suffix) && find_array(arrays, name.substr(0, name.size() - suffix.size())) != nullptr)
+      return true;
+  }
+  return false;
+}
+
+ColumnRole role_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name) {
+  if (is_ragged(arrays, column, name))
+    return column_role(name, ColumnKind::text) == ColumnRole::key ? ColumnRole::key : ColumnRole::field;
+  return column_role(name, kind_of(column));
+}
+
+uint64_t samples_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name) {
+  return is_ragged(arrays, column, name) ? find_array(arrays, name, kOffsetsSuffix)->rows() - 1
+                                         : column.rows();
+}
+
+std::vector<ArrayGroup> array_groups(const ArrayTable& table) {
+  ArrayGroup all;
+  std::map<std::pair<int, std::string>, ArrayGroup> splits;
+  bool divided = true;
+  for (const ArrayColumn& column : table.arrays) {
+    if (column.shape.empty()) continue;
+    all.arrays[column.name] = &column;
+    const auto parts = divide_split(column.name);
+    divided = divided && parts;
+    if (!divided) continue;
+    ArrayGroup& mine = splits[{parts->second.starts_with("train") ? 0 : 1, parts->second}];
+    mine.split = parts->second;
+    mine.arrays[parts->first] = &column;
+  }
+  std::vector<ArrayGroup> groups;
+  if (divided && splits.size() > 1) {
+    for (auto& [order, mine] : splits) groups.push_back(std::move(mine));
+  } else {
+    groups.push_back(std::move(all));
+  }
+  return groups;
+}
+
+bool is_array_table(const ArrayTable& table) {
+  uint64_t fewest = UINT64_MAX, arrays = 0;
+  for (const ArrayGroup& mine : array_groups(table)) {
+    if (says_that_it_is_a_table(mine.arrays)) return true;
+    if (!rows_agree(mine.arrays)) return false;
+    for (const auto& [name, column] : mine.arrays) {
+      fewest = std::min(fewest, column->rows());
+      ++arrays;
+    }
+  }
+  return arrays > 0 && arrays <= fewest;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,37 @@
+// Which arrays of a container belong together, and what each of them is for: the rules of array_table.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/array_table.h"
+#include "format/columns.h"
+
+namespace packtrain {
+
+using ArraysByName = std::map<std::string, const ArrayColumn*, std::less<>>;
+
+// The arrays of one split, by their names without the split.
+struct ArrayGroup {
+  std::string split;
+  ArraysByName arrays;
+};
+// One group, or one for each split where all names carry one; training comes first, then by name.
+std::vector<ArrayGroup> array_groups(const ArrayTable& table);
+
+bool is_split_name(std::string_view name);  // "train", "val", "test" and the like
+
+// Null if there is none.
+const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name,
+                              std::string_view suffix = "");
+// Whether the array has offsets: samples are stretches of it, not rows.
+bool is_ragged(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name);
+// Whether an array only says something about another one.
+bool is_helper(const ArraysByName& arrays, std::string_view name);
+ColumnRole role_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name);
+uint64_t samples_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name);
+
+}  // namespace packtrain
