@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "format/columns.h"
 #include "io/test_storage.h"
 #include "packtrain/format.h"
 
@@ -38,6 +39,9 @@ struct ContainerCase {
   // Whether a container cut to its first `length` bytes is a whole one by the rules of the format, which can
   // then not tell that samples are gone. `ends` are the ends of its members, padding included. Null: never.
   bool (*still_whole)(uint64_t length, const std::vector<uint64_t>& ends) = nullptr;
+  // Samples of one image each are written as the courses' loaders want them: keys are not kept, and the field
+  // is named by what the image's bytes are, which noise does not tell.
+  bool nameless_images = false;
 };
 
 inline void PrintTo(const ContainerCase& tested, std::ostream* out) { *out << tested.name; }
@@ -143,10 +147,25 @@ class ContainerConformance : public testing::TestWithParam<ContainerCase> {
     return Dataset::from_memory(storage, "", builder.finish());
   }
 
+  static bool are_images(const std::vector<TestSample>& samples) {
+    return !samples.empty() && std::all_of(samples.begin(), samples.end(), [](const TestSample& sample) {
+      return sample.fields.size() == 1 && sample.fields[0].first == "jpg";
+    });
+  }
+
   // Everything that the dataset says, equal to what was written.
   static void expect_same(const Dataset& dataset, const std::vector<TestSample>& samples) {
     ASSERT_EQ(dataset.samples(), samples.size());
     SampleBytes got;
+    if (GetParam().nameless_images && are_images(samples)) {
+      for (uint64_t i = 0; i < samples.size(); ++i) {
+        EXPECT_EQ(std::string(*dataset.key(i)), number_key(i));
+        ASSERT_TRUE(dataset.read(i, got).ok());
+        ASSERT_EQ(got.fields.size(), 1u);
+        EXPECT_TRUE(as_text(got.fields[0].bytes) == samples[i].fields[0].second) << i;
+      }
+      return;
+    }
     for (uint64_t i = 0; i < samples.size(); ++i) {
       EXPECT_EQ(std::string(*dataset.key(i)), samples[i].key);
       Status status = dataset.read(i, got);

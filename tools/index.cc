@@ -48,6 +48,8 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   if (report.without_extension.count > 0) {
     run.warn("note: " + without_extension_in_words(report.without_extension));
   }
+  run.result().set("columns_left_out", report.columns.count).set("columns_named", names_of(report.columns));
+  if (report.columns.count > 0) run.warn("note: " + columns_in_words(report.columns));
   if (damage.empty()) return {};
   Json list = Json::array();
   for (const Damage& gap : damage) {

@@ -35,6 +35,8 @@ struct IndexOptions {
   // If given, what was left out is added to them: hard and symbolic links, which have no bytes of their own,
   // and files without an extension, which names the field.
   MembersLeftOut *links = nullptr, *without_extension = nullptr;
+  // The same for columns of tables that hold no bytes, texts or labels; each name once.
+  MembersLeftOut* columns = nullptr;
   Progress progress;
   std::string_view shard_path;  // what the index calls the container; empty: the path it is read from
   // Where no member carries a label, class folders give them. Null: each container numbers its own.
@@ -150,11 +152,12 @@ struct MakeIndexOptions {
 struct MakeIndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
-  MembersLeftOut links, without_extension;
+  MembersLeftOut links, without_extension, columns;
 };
 // What the user should know of them, or nothing if there are none.
 std::string links_in_words(const MembersLeftOut& links);
 std::string without_extension_in_words(const MembersLeftOut& files);
+std::string columns_in_words(const MembersLeftOut& columns);
 // Makes existing containers a dataset in place, without copying them.
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options);

@@ -13,6 +13,7 @@ struct IndexReport {
   uint64_t samples = 0, containers = 0, bytes = 0;
   std::vector<Damage> damage;
   uint64_t links_left_out = 0, without_extension_left_out = 0;
+  std::vector<std::string> columns_left_out;
 };
 
 Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
@@ -40,7 +41,9 @@ void bind_format(nb::module_& module) {
       .field("links_left_out", &IndexReport::links_left_out,
              "Hard and symbolic links, which have no bytes of their own.")
       .field("without_extension_left_out", &IndexReport::without_extension_left_out,
-             "Files without an extension, which would name the field; pack() keeps them.");
+             "Files without an extension, which would name the field; pack() keeps them.")
+      .field("columns_left_out", &IndexReport::columns_left_out,
+             "Columns of tables that hold no bytes, texts or labels; the first twenty.");
 
   module.def(
       "index",
@@ -62,7 +65,8 @@ void bind_format(nb::module_& module) {
                            made.bytes,
                            std::move(damage),
                            made.links.count,
-                           made.without_extension.count};
+                           made.without_extension.count,
+                           made.columns.names};
       },
       nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
       nb::arg("recover") = false, nb::arg("progress") = nb::none(),

@@ -23,9 +23,12 @@ ColumnRole column_role(std::string_view name, ColumnKind kind) {
   return ColumnRole::field;
 }
 
+bool is_named_by_content(std::string_view column) {
+  return among(column, {"image", "images", "image_data", "img", "audio", "bytes", "data", "x"});
+}
+
 std::string field_of_column(std::string_view column, Bytes first) {
-  if (!among(column, {"image", "images", "image_data", "img", "audio", "bytes", "data", "x"}))
-    return std::string(column);
+  if (!is_named_by_content(column)) return std::string(column);
   switch (media_kind(first)) {
     case MediaKind::jpeg:
       return "jpg";

@@ -23,6 +23,7 @@ inline constexpr std::string_view kKeyColumn = "__key__";
 // The field that a column becomes. A column that is named after what it is for ("image_data", "images",
 // "audio", …) is named by its content instead: `first` are the first bytes of one of its values.
 std::string field_of_column(std::string_view column, Bytes first);
+bool is_named_by_content(std::string_view column);
 
 // Whether a field of this name holds an image.
 bool is_image_field(std::string_view field);

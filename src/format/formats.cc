@@ -10,7 +10,7 @@ namespace packtrain {
 namespace {
 
 // NPZ is a zip, and is asked first.
-constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZip};
+constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZip, &kArrow};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {

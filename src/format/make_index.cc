@@ -60,6 +60,12 @@ std::string without_extension_in_words(const MembersLeftOut& files) {
          "; packtrain pack keeps such files, as the field bin";
 }
 
+std::string columns_in_words(const MembersLeftOut& columns) {
+  if (columns.count == 0) return "";
+  return counted(columns.count, "column") +
+         " left out, which hold no bytes, texts or labels: " + names_in_words(columns.names, columns.count);
+}
+
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options) {
   if (containers.empty()) return Status(Code::invalid, "no container was given to index");
@@ -89,6 +95,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   IndexOptions index_options = options.index;
   index_options.links = &report.links;
   index_options.without_extension = &report.without_extension;
+  index_options.columns = &report.columns;
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   report.samples = builder.samples();
   report.containers = paths.size();

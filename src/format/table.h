@@ -5,6 +5,7 @@
 
 namespace packtrain {
 
+extern const Format kArrow;
 extern const Format kNpz;
 extern const Format kTar;
 extern const Format kZip;
