@@ -201,6 +201,9 @@ const Format kSharedBlocks = {
 INSTANTIATE_TEST_SUITE_P(Arrow, ContainerConformance, testing::Values(arrow_case(false), arrow_case(true)));
 INSTANTIATE_TEST_SUITE_P(Tar, ContainerConformance, testing::Values(tar_case()));
 INSTANTIATE_TEST_SUITE_P(Npz, ContainerConformance, testing::Values(written_case("npz", "none")));
+INSTANTIATE_TEST_SUITE_P(Zarr, ContainerConformance,
+                         testing::Values(written_case("zarr", "none"), written_case("zarr", "blosc"),
+                                         written_case("zarr", "zstd")));
 INSTANTIATE_TEST_SUITE_P(ZipStored, ContainerConformance, testing::Values(zip_stored_case()));
 INSTANTIATE_TEST_SUITE_P(ZipWritten, ContainerConformance,
                          testing::Values(zip_written_case("none"), zip_written_case("deflate")));

@@ -9,8 +9,8 @@
 namespace packtrain {
 namespace {
 
-// NPZ is a zip, and is asked first.
-constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZip, &kArrow};
+// NPZ and Zarr may be zips, and are asked first.
+constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZarr, &kZip, &kArrow};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {

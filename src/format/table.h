@@ -8,6 +8,7 @@ namespace packtrain {
 extern const Format kArrow;
 extern const Format kNpz;
 extern const Format kTar;
+extern const Format kZarr;
 extern const Format kZip;
 
 // Counts a member that becomes no sample, and keeps its name if it is among the first.

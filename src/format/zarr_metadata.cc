@@ -1,0 +1,228 @@
+#include "format/zarr_metadata.h"
+
+#include <algorithm>
+
+#include "base/words.h"
+#include "format/numpy_type.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kMostAxes = 32;
+
+Status damaged(std::string_view what) { return Status(Code::corrupt, "the metadata " + std::string(what)); }
+
+Status not_read(std::string_view what) {
+  return Status(Code::unsupported, std::string(what) + "; read it with zarr-python and pack what it gives");
+}
+
+Result<std::vector<uint64_t>> sizes(const Json& json) {
+  std::vector<uint64_t> found;
+  if (!json.is_array() || json.items().size() > kMostAxes) return damaged("have no shape");
+  for (const Json& size : json.items()) {
+    const uint64_t value = size.as_uint(UINT64_MAX);
+    if (value >= uint64_t{1} << 60) return damaged("have a shape that is none");
+    found.push_back(value);
+  }
+  return found;
+}
+
+// Rows must lie whole in their chunks.
+Status take_chunks(const std::vector<uint64_t>& chunks, ZarrArray& array, uint64_t& rows) {
+  if (chunks.size() != array.shape.size()) return damaged("have chunks of another number of axes");
+  if (std::find(chunks.begin(), chunks.end(), 0) != chunks.end())
+    return damaged("have chunks without a size");
+  if (chunks.empty()) return {};
+  rows = chunks[0];
+  for (size_t axis = 1; axis < chunks.size(); ++axis) {
+    if (chunks[axis] == array.shape[axis] || array.unusable.code() != Code::ok) continue;
+    array.unusable = Status(Code::unsupported,
+                            "is cut into chunks along axis " + std::to_string(axis) +
+                                " too, so that no sample lies together; write it again with chunks of whole "
+                                "rows, as chunks=(1, " +
+                                std::to_string(array.shape[axis]) + ", …)");
+  }
+  return {};
+}
+
+bool is_zero(const Json& fill) {
+  if (fill.is_null()) return true;
+  if (fill.is_bool()) return !fill.as_bool();
+  if (fill.is_number()) return fill.as_double(1) == 0;
+  if (fill.is_string()) return fill.as_string().empty() || fill.as_string() == "0x0";
+  return fill.is_array() && std::all_of(fill.items().begin(), fill.items().end(),
+                                        [](const Json& part) { return is_zero(part); });
+}
+
+// One codec from bytes to bytes, in the order of encoding. What only puts something around the bytes must
+// come last.
+Status add_codec(std::string_view name, ZarrCodec& codec) {
+  if (name.starts_with("numcodecs.")) name.remove_prefix(10);
+  const bool closed = codec.front + codec.back > 0;
+  if (name == "crc32c") {
+    codec.back += 4;
+    return {};
+  }
+  if (closed) return not_read("is compressed behind a check");
+  if (name == "blosc" || name == "zstd") {
+    codec.pipeline.push_back({std::string(name)});
+  } else if (name == "gzip") {  // without a name, as everyone writes it
+    codec.pipeline.push_back({"deflate"});
+    codec.front += 10;
+    codec.back += 8;
+  } else if (name == "zlib") {
+    codec.pipeline.push_back({"deflate"});
+    codec.front += 2;
+    codec.back += 4;
+  } else if (name == "lz4") {  // numcodecs puts the length in front
+    codec.pipeline.push_back({"lz4"});
+    codec.front += 4;
+  } else {
+    return not_read("is compressed by " + printable(name));
+  }
+  return {};
+}
+
+ArrayType integer(bool is_signed, uint64_t bytes) {
+  return {is_signed ? ArrayType::Kind::signed_integer : ArrayType::Kind::unsigned_integer, bytes};
+}
+
+std::optional<ArrayType> type_of(const Json& word) {
+  using Kind = ArrayType::Kind;
+  const std::string& name = word.is_object() ? word["name"].as_string() : word.as_string();
+  if (name == "bool") return ArrayType{Kind::truth, 1};
+  for (const uint64_t bytes : {1, 2, 4, 8}) {
+    if (name == "int" + std::to_string(8 * bytes)) return integer(true, bytes);
+    if (name == "uint" + std::to_string(8 * bytes)) return integer(false, bytes);
+    if (bytes > 1 && name == "float" + std::to_string(8 * bytes)) return ArrayType{Kind::other, bytes};
+  }
+  if (name == "complex64") return ArrayType{Kind::other, 8};
+  if (name == "complex128") return ArrayType{Kind::other, 16};
+  if (name == "numpy.datetime64" || name == "numpy.timedelta64") return ArrayType{Kind::other, 8};
+  if (name == "string") return ArrayType{Kind::long_text, 0};
+  const uint64_t length = word["configuration"]["length_bytes"].as_uint();
+  if (length >= uint64_t{1} << 31) return std::nullopt;
+  if (name == "fixed_length_utf32") return ArrayType{Kind::text, length};
+  if (name == "null_terminated_bytes") return ArrayType{Kind::bytes, length};
+  if (name == "raw_bytes") return ArrayType{Kind::other, length};
+  return std::nullopt;
+}
+
+// Codecs from the array to bytes and on. Shards hold codecs of their own, one level deep.
+Status take_codecs(const Json& codecs, ZarrArray& array, bool inner) {
+  if (!codecs.is_array() || codecs.items().empty()) return damaged("have no codecs");
+  for (size_t i = 0; i < codecs.items().size(); ++i) {
+    const Json& codec = codecs.items()[i];
+    const std::string& name = codec.is_string() ? codec.as_string() : codec["name"].as_string();
+    const Json& details = codec["configuration"];
+    if (i > 0) {
+      PACKTRAIN_TRY(array.shards && !inner ? not_read("is compressed in whole shards")
+                                           : add_codec(name, array.codec));
+    } else if (name == "bytes") {
+      if (details["endian"].as_string() == "big" && array.type.item_bytes > 1)
+        return not_read("is big-endian");
+    } else if (name == "vlen-utf8") {
+      array.codec.texts = true;
+    } else if (name == "sharding_indexed" && !inner) {
+      ZarrSharding shards;
+      PACKTRAIN_ASSIGN(chunks, sizes(details["chunk_shape"]));
+      PACKTRAIN_TRY(take_chunks(chunks, array, shards.inner_rows));
+      if (array.chunk_rows % shards.inner_rows != 0) return damaged("have shards that are no whole chunks");
+      shards.index_at_start = details["index_location"].as_string() == "start";
+      const Json::Array& index = details["index_codecs"].items();
+      const auto is = [&](size_t number, std::string_view wanted) {
+        return number < index.size() && index[number]["name"].as_string() == wanted;
+      };
+      shards.index_has_check = is(1, "crc32c");
+      if (!is(0, "bytes") || index[0]["configuration"]["endian"].as_string() == "big" ||
+          index.size() != (shards.index_has_check ? 2u : 1u))
+        return not_read("has shards with an unusual index");
+      array.shards = shards;
+      PACKTRAIN_TRY(take_codecs(details["codecs"], array, /*inner=*/true));
+    } else {
+      return not_read("is stored by the codec " + printable(name));
+    }
+  }
+  if (array.codec.texts != (array.type.kind == ArrayType::Kind::long_text))
+    return not_read("has texts in an unusual form");
+  return {};
+}
+
+bool known_separator(const ZarrArray& array) {
+  return array.key_separator == "/" || array.key_separator == ".";
+}
+
+// The array with a reason, where there is one not to use it.
+Result<ZarrArray> with_reason(ZarrArray array, const Status& status) {
+  if (status.code() == Code::corrupt) return status;
+  if (array.unusable.ok()) array.unusable = status;
+  return array;
+}
+
+}  // namespace
+
+std::string ZarrArray::chunk_key(uint64_t chunk) const {
+  std::string key = key_front + std::to_string(chunk);
+  for (size_t axis = 1; axis < shape.size(); ++axis) key.append(key_separator).append("0");
+  return key;
+}
+
+Result<ZarrArray> parse_zarr_v3(const Json& metadata) {
+  ZarrArray array;
+  PACKTRAIN_ASSIGN(shape, sizes(metadata["shape"]));
+  array.shape = std::move(shape);
+  array.zero_fill = is_zero(metadata["fill_value"]);
+  const auto type = type_of(metadata["data_type"]);
+  if (!type) return with_reason(array, not_read("has a type of numbers that is not known here"));
+  array.type = *type;
+  if (metadata["chunk_grid"]["name"].as_string() != "regular")
+    return with_reason(array, not_read("has chunks of different sizes"));
+  PACKTRAIN_ASSIGN(chunks, sizes(metadata["chunk_grid"]["configuration"]["chunk_shape"]));
+  PACKTRAIN_TRY(take_chunks(chunks, array, array.chunk_rows));
+  if (!metadata["storage_transformers"].items().empty())
+    return with_reason(array, not_read("has a storage transformer"));
+  const Json& keys = metadata["chunk_key_encoding"];
+  const bool as_v2 = keys["name"].as_string() == "v2";
+  if (!as_v2 && keys["name"].as_string() != "default")
+    return with_reason(array, not_read("names its chunks in an unknown way"));
+  const Json& separator = keys["configuration"]["separator"];
+  array.key_separator = separator.is_string() ? separator.as_string() : as_v2 ? "." : "/";
+  array.key_front = as_v2 ? "" : "c" + array.key_separator;
+  if (!known_separator(array)) return damaged("separate the numbers of chunks by something unknown");
+  return with_reason(array, take_codecs(metadata["codecs"], array, /*inner=*/false));
+}
+
+Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
+  ZarrArray array;
+  PACKTRAIN_ASSIGN(shape, sizes(metadata["shape"]));
+  array.shape = std::move(shape);
+  array.zero_fill = is_zero(metadata["fill_value"]);
+  PACKTRAIN_ASSIGN(chunks, sizes(metadata["chunks"]));
+  PACKTRAIN_TRY(take_chunks(chunks, array, array.chunk_rows));
+  const Json& separator = metadata["dimension_separator"];
+  array.key_separator = separator.is_string() ? separator.as_string() : ".";
+  array.key_front = "";
+  if (!known_separator(array)) return damaged("separate the numbers of chunks by something unknown");
+  const Json::Array& filters = metadata["filters"].items();
+  if (filters.size() == 1 && filters[0]["id"].as_string() == "vlen-utf8") {
+    array.type = {ArrayType::Kind::long_text, 0};
+    array.codec.texts = true;
+  } else if (!filters.empty()) {
+    return with_reason(array, not_read("has filters"));
+  } else {
+    if (!metadata["dtype"].is_string()) return with_reason(array, not_read("is an array of records"));
+    const NumpyType type = parse_numpy_type(metadata["dtype"].as_string());
+    array.type = type.type;
+    if (!type.unusable.ok()) return with_reason(array, type.unusable);
+  }
+  if (metadata["order"].as_string() == "F" && array.shape.size() > 1)
+    return with_reason(array,
+                       Status(Code::unsupported,
+                              "is in Fortran order, in which no row lies together; write it again with "
+                              "order='C'"));
+  if (!metadata["compressor"].is_null())
+    return with_reason(array, add_codec(metadata["compressor"]["id"].as_string(), array.codec));
+  return array;
+}
+
+}  // namespace packtrain

@@ -1,0 +1,264 @@
+"""zarr-python and xarray read what packtrain writes, and packtrain reads theirs, of both versions."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import packtrain as pt
+import pytest
+from helpers import Command, write_tree
+
+zarr = pytest.importorskip("zarr")
+numcodecs = pytest.importorskip("numcodecs")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*index.*:UserWarning")
+
+RNG = np.random.default_rng(6)
+ROWS = 23
+
+V3_CODECS: dict[str, Callable[[], Any]] = {
+    "raw": lambda: None,
+    "zstd": lambda: zarr.codecs.ZstdCodec(level=3),
+    "gzip": lambda: zarr.codecs.GzipCodec(level=5),
+    "blosc-lz4": lambda: zarr.codecs.BloscCodec(cname="lz4", shuffle="shuffle"),
+    "blosc-lz4hc-bit": lambda: zarr.codecs.BloscCodec(cname="lz4hc", shuffle="bitshuffle"),
+    "blosc-zstd": lambda: zarr.codecs.BloscCodec(cname="zstd", shuffle="noshuffle"),
+    "blosc-crc32c": lambda: (zarr.codecs.BloscCodec(cname="lz4"), zarr.codecs.Crc32cCodec()),
+    "crc32c": lambda: zarr.codecs.Crc32cCodec(),
+}
+V2_CODECS: dict[str, Callable[[], Any]] = {
+    "raw": lambda: None,
+    "zstd": lambda: numcodecs.Zstd(level=3),
+    "zlib": lambda: numcodecs.Zlib(level=5),
+    "gzip": lambda: numcodecs.GZip(level=5),
+    "lz4": lambda: numcodecs.LZ4(),
+    "blosc": lambda: numcodecs.Blosc(cname="lz4", shuffle=1),
+    "blosc-zstd": lambda: numcodecs.Blosc(cname="zstd", clevel=3, shuffle=2),
+}
+
+
+def samples(dtype: str = "float32") -> np.ndarray:
+    return RNG.integers(0, 250, (ROWS, 3, 5)).astype(dtype)
+
+
+def store_of(kind: str, path: Path) -> Any:
+    return zarr.storage.ZipStore(path.with_suffix(".zarr.zip"), mode="w") if kind == "zip" else path
+
+
+def place_of(kind: str, path: Path) -> Path:
+    return path.with_suffix(".zarr.zip") if kind == "zip" else path
+
+
+def index(path: Path) -> pt.Dataset:
+    pt.index(path, out=path.parent / "index")
+    return pt.Dataset(path.parent / "index")
+
+
+def rows(data: pt.Dataset, field: str) -> list[bytes]:
+    return [sample[field] for sample in data]
+
+
+# What zarr-python writes
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("codec", V3_CODECS)
+def test_version_3(tmp_path: Path, kind: str, sharded: bool, codec: str) -> None:
+    x, labels = samples(), RNG.integers(0, 9, ROWS)
+    store = store_of(kind, tmp_path / "a.zarr")
+    group = zarr.create_group(store, zarr_format=3)
+    shards = {"shards": (8, 3, 5)} if sharded else {}
+    group.create_array("x", data=x, chunks=(2, 3, 5), compressors=V3_CODECS[codec](), **shards)
+    group.create_array("labels", data=labels)
+    if kind == "zip":
+        store.close()
+    data = index(place_of(kind, tmp_path / "a.zarr"))
+    assert rows(data, "x") == [row.tobytes() for row in x]
+    assert data.labels.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize("codec", V2_CODECS)
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_version_2(tmp_path: Path, kind: str, codec: str, separator: str) -> None:
+    x, labels = samples("int16"), RNG.integers(0, 9, ROWS).astype("uint8")
+    store = store_of(kind, tmp_path / "a.zarr")
+    group = zarr.create_group(store, zarr_format=2)
+    encoding = {"name": "v2", "separator": separator}
+    options: dict[str, Any] = {"compressors": V2_CODECS[codec](), "chunk_key_encoding": encoding}
+    group.create_array("x", data=x, chunks=(4, 3, 5), **options)
+    group.create_array("y", data=labels, **options)
+    if kind == "zip":
+        store.close()
+    data = index(place_of(kind, tmp_path / "a.zarr"))
+    assert rows(data, "x") == [row.tobytes() for row in x]
+    assert data.labels.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_texts_are_keys(tmp_path: Path, version: int, consolidated: bool) -> None:
+    names = [f"größe/{n}/数" for n in range(ROWS)]
+    for dtype in (str, "U12"):
+        group = zarr.create_group(tmp_path / "a.zarr", zarr_format=version, overwrite=True)
+        group.create_array("x", data=samples(), chunks=(5, 3, 5))
+        keys = group.create_array("keys", shape=(ROWS,), chunks=(6,), dtype=dtype)
+        keys[:] = np.array(names, dtype=object if dtype is str else dtype)
+        if consolidated:
+            zarr.consolidate_metadata(tmp_path / "a.zarr")
+        data = index(tmp_path / "a.zarr")
+        assert [sample["__key__"] for sample in data] == names
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_bytes_with_offsets_that_cross_chunks(tmp_path: Path, sharded: bool) -> None:
+    blobs = [RNG.bytes(int(size)) for size in RNG.integers(0, 900, 40)]
+    group = zarr.create_group(tmp_path / "a.zarr")
+    flat = np.frombuffer(b"".join(blobs), np.uint8)
+    shards = {"shards": (1000,)} if sharded else {}
+    group.create_array("speech", data=flat, chunks=(100,), compressors=None, **shards)
+    group.create_array("speech_offsets", data=np.cumsum([0] + [len(blob) for blob in blobs]))
+    assert rows(index(tmp_path / "a.zarr"), "speech") == blobs
+
+
+def test_missing_chunks_are_the_fill_value_where_it_is_zero(tmp_path: Path) -> None:
+    x = samples()
+    x[4:12] = 0
+    for fill, code in ((0, None), (7, pt.UnsupportedError)):
+        for shards in ({}, {"shards": (8, 3, 5)}):
+            group = zarr.create_group(tmp_path / "a.zarr", overwrite=True)
+            options: dict[str, Any] = {"chunks": (2, 3, 5), "dtype": "f4", "fill_value": fill, **shards}
+            array = group.create_array("x", shape=x.shape, config={"write_empty_chunks": False}, **options)
+            array[:4], array[12:] = x[:4], x[12:]
+            if code is None:
+                assert rows(index(tmp_path / "a.zarr"), "x") == [row.tobytes() for row in x]
+            else:
+                with pytest.raises(code, match="fill value"):
+                    index(tmp_path / "a.zarr")
+
+
+def test_groups_that_are_splits(tmp_path: Path) -> None:
+    root = zarr.create_group(tmp_path / "a.zarr")
+    for split, count in (("train", 7), ("val", 3)):
+        group = root.create_group(split)
+        group.create_array("images", data=samples()[:count], chunks=(1, 3, 5))
+        group.create_array("labels", data=np.arange(count))
+    data = index(tmp_path / "a.zarr")
+    assert dict(data.splits) == {"train": 7, "val": 3}
+    assert data.labels.tolist() == [0, 1, 2, 3, 4, 5, 6, 0, 1, 2]
+
+
+def test_one_array_is_a_table_of_one_column(tmp_path: Path) -> None:
+    x = samples()
+    zarr.create_array(tmp_path / "a.zarr", data=x, chunks=(4, 3, 5))
+    assert rows(index(tmp_path / "a.zarr"), "data") == [row.tobytes() for row in x]
+
+
+def test_chunks_across_rows_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("x", data=samples(), chunks=(4, 3, 2))
+    with pytest.raises(pt.UnsupportedError, match="axis 2"):
+        index(tmp_path / "a.zarr")
+
+
+def test_the_command_and_the_loader_take_a_folder(tmp_path: Path, command: Command) -> None:
+    x = samples()
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("x", data=x, chunks=(4, 3, 5))
+    group.create_array("y", data=np.arange(ROWS))
+    assert command("index", tmp_path / "a.zarr").code == 0
+    loader = pt.Loader(tmp_path / "a.zarr", batch_size=ROWS, fields={"x": "raw:float32"}, shuffle=False)
+    (batch,) = list(loader)
+    assert (batch["x"].reshape(x.shape) == x).all()
+    assert batch["label"].tolist() == list(range(ROWS))
+
+
+def test_xarrays_stores(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    x = samples()
+    data = xarray.Dataset({"x": (("time", "lat", "lon"), x)})
+    encoding = {"x": {"chunks": (2, 3, 5), "shards": (8, 3, 5)}}
+    data.to_zarr(tmp_path / "a.zarr", encoding=encoding, zarr_format=3)
+    assert rows(index(tmp_path / "a.zarr"), "x") == [row.tobytes() for row in x]
+
+
+# What packtrain writes
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = {}
+    for number in range(40):
+        stem = f"{'abc'[number % 3]}/{number:03}"
+        files[f"{stem}.jpg"] = b"\xff\xd8\xff" + RNG.bytes(int(RNG.integers(0, 9000)))
+        array = io.BytesIO()
+        np.save(array, RNG.normal(size=(2, 3)).astype(np.float32))
+        files[f"{stem}.npy"] = array.getvalue()
+        if number % 4:
+            files[f"{stem}.txt"] = "grüße".encode() * (number % 3)
+    write_tree(folder, files)
+    return files
+
+
+@pytest.mark.parametrize("compress", ["none", "blosc", "zstd"])
+def test_zarr_python_reads_what_we_write(tmp_path: Path, compress: str) -> None:
+    files = tree(tmp_path / "tree")
+    pt.pack(tmp_path / "tree", tmp_path / "out", format="zarr", compress=compress, shards=2, sync=False)
+    data = pt.Dataset(tmp_path / "out")
+    got: dict[str, bytes] = {}
+    for shard in data.shards:
+        path = tmp_path / "out" / shard.path
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+        with zarr.storage.ZipStore(path, mode="r") as store:
+            group = zarr.open_group(store, mode="r")
+            keys = group["keys"][:].tolist()
+            assert group["labels"][:].tolist() == ["abc".index(key[0]) for key in keys]
+            stacked = group["npy"]
+            assert (stacked.dtype, stacked.shape, stacked.chunks) == (
+                np.float32,
+                (len(keys), 2, 3),
+                (1, 2, 3),
+            )
+            for number, key in enumerate(keys):
+                for field in ("jpg", "txt"):
+                    if f"{field}_present" in group and not group[f"{field}_present"][number]:
+                        continue
+                    begin, end = group[f"{field}_offsets"][number : number + 2].tolist()
+                    got[f"{key}.{field}"] = group[field][begin:end].tobytes()
+                got[f"{key}.npy"] = group["npy_header"][:].tobytes() + stacked[number].tobytes()
+    assert got == files
+    ours = {
+        f"{sample['__key__']}.{field}": sample[field]
+        for sample in data
+        for field in ("jpg", "npy", "txt")
+        if field in sample
+    }
+    assert ours == files
+
+
+def test_xarray_opens_what_we_write(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    tree(tmp_path / "tree")
+    pt.pack(tmp_path / "tree", tmp_path / "out", format="zarr", shards=1, sync=False)
+    (shard,) = pt.Dataset(tmp_path / "out").shards
+    with zarr.storage.ZipStore(tmp_path / "out" / shard.path, mode="r") as store:
+        opened = xarray.open_zarr(store, consolidated=False)
+        assert opened["npy"].dims == ("sample", "npy_1", "npy_2")
+        assert opened.sizes["sample"] == 40
+        assert opened["labels"].values.tolist() == ["abc".index(key[0]) for key in opened["keys"].values]
+
+
+def test_what_we_wrote_is_indexed_in_place(tmp_path: Path) -> None:
+    tree(tmp_path / "tree")
+    pt.pack(tmp_path / "tree", tmp_path / "out", format="zarr", compress="blosc", shards=1, sync=False)
+    (shard,) = pt.Dataset(tmp_path / "out").shards
+    (tmp_path / "alone.zarr.zip").write_bytes((tmp_path / "out" / shard.path).read_bytes())
+    pt.index(tmp_path / "alone.zarr.zip", checksum=True)
+    assert list(pt.Dataset(tmp_path / "alone.zarr.zip")) == list(pt.Dataset(tmp_path / "out"))
