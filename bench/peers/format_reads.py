@@ -133,7 +133,7 @@ def of_npz(folder: Path, field: str) -> Read:
     import numpy
 
     rows = []
-    for path in in_shards(folder, "*.npz"):
+    for path in in_shards(folder, "*-[0-9]*.npz"):  # the index is NPZ too
         archive = numpy.load(path)
         offsets = archive[f"{field}_offsets"]
         rows += [(archive, int(a), int(b)) for a, b in zip(offsets, offsets[1:])]
@@ -200,7 +200,8 @@ def main() -> None:
         name = folder.stem
         ways[f"ours {name}"] = of_packtrain(folder, arguments.field), 1
         if name in PEERS:
-            ways[f"peer {name}"] = PEERS[name][1](folder, arguments.field), SLOW_READS.get(name, 1)
+            reads = min(SLOW_PEERS.get(name, arguments.reads), arguments.reads)
+            ways[f"peer {name}"] = PEERS[name][1](folder, arguments.field), arguments.reads // reads
     samples = len(packtrain.Dataset(str(arguments.folder / "webdataset.pt")))
     order = [random.Random(7).randrange(samples) for _ in range(arguments.reads)]
     for name, (read, one_in) in ways.items():
