@@ -37,7 +37,6 @@ packtrain_optional(WEBP libwebp)
 packtrain_optional(FLAC flac)
 packtrain_optional(LZ4 liblz4)
 packtrain_optional(BLOSC blosc)
-packtrain_optional(HDF5 hdf5-serial|hdf5)
 
 add_library(packtrain_third_party INTERFACE)
 target_include_directories(packtrain_third_party SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/include)

@@ -41,7 +41,7 @@ build() {
       ;;
     minimal)
       base=dev
-      for library in URING ISAL DEFLATE ZSTD ZLIB PNG WEBP FLAC LZ4 BLOSC HDF5; do
+      for library in URING ISAL DEFLATE ZSTD ZLIB PNG WEBP FLAC LZ4 BLOSC; do
         options+=("-DPACKTRAIN_WITHOUT_$library=ON")
       done
       options+=(-DPACKTRAIN_BENCH=OFF)

@@ -68,6 +68,18 @@ ContainerCase arrow_case(bool stream) {
   return made;
 }
 
+// By the format's own writer, as others write it.
+ContainerCase written_case(const std::string& name, bool nameless_images = false) {
+  const Format* format = find_format(name);
+  ContainerCase made{
+      name, format,
+      [format](Storage& storage, const std::string& path, const std::vector<TestSample>& samples) {
+        return write_by_writer(*format, "none", storage, path, samples);
+      }};
+  made.nameless_images = nameless_images;
+  return made;
+}
+
 // A container that exists here only, with all that hot rows cannot express: a hundred samples share one
 // compressed block, and the fields of one sample lie in two files.
 //
@@ -207,6 +219,8 @@ INSTANTIATE_TEST_SUITE_P(Zarr, ContainerConformance,
 INSTANTIATE_TEST_SUITE_P(ZipStored, ContainerConformance, testing::Values(zip_stored_case()));
 INSTANTIATE_TEST_SUITE_P(ZipWritten, ContainerConformance,
                          testing::Values(zip_written_case("none"), zip_written_case("deflate")));
+INSTANTIATE_TEST_SUITE_P(Hdf5, ContainerConformance, testing::Values(written_case("hdf5")));
+INSTANTIATE_TEST_SUITE_P(Hdf5Vlen, ContainerConformance, testing::Values(written_case("hdf5-vlen", true)));
 INSTANTIATE_TEST_SUITE_P(SharedBlocks, ContainerConformance,
                          testing::Values(ContainerCase{"shared", &kSharedBlocks, write_shared_blocks}));
 

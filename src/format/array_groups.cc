@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/words.h"
+
 namespace packtrain {
 namespace {
 
@@ -34,15 +36,10 @@ std::optional<std::pair<std::string, std::string>> divide_split(std::string_view
   return std::nullopt;
 }
 
-bool rows_agree(const ArraysByName& arrays) {
-  std::optional<uint64_t> rows;
-  for (const auto& [name, column] : arrays) {
-    if (is_helper(arrays, name)) continue;
-    const uint64_t mine = samples_of(arrays, *column, name);
-    if (rows.value_or(mine) != mine) return false;
-    rows = mine;
-  }
-  return true;
+// How much an array's length counts for that of the table.
+int weight(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name) {
+  if (is_ragged(arrays, column, name)) return 2;
+  return column.shape.size() > 1 ? 1 : 0;
 }
 
 bool says_that_it_is_a_table(const ArraysByName& arrays) {
@@ -88,6 +85,34 @@ uint64_t samples_of(const ArraysByName& arrays, const ArrayColumn& column, std::
                                          : column.rows();
 }
 
+Result<uint64_t> count_samples(const ArraysByName& arrays) {
+  int heaviest = 0;
+  for (const auto& [name, column] : arrays) {
+    if (!is_helper(arrays, name)) heaviest = std::max(heaviest, weight(arrays, *column, name));
+  }
+  std::string_view first;
+  uint64_t samples = 0;
+  for (const auto& [name, column] : arrays) {
+    if (is_helper(arrays, name) || weight(arrays, *column, name) < heaviest) continue;
+    const uint64_t mine = samples_of(arrays, *column, name);
+    if (!first.empty() && mine != samples) {
+      return Status(Code::unsupported, "the array " + printable(first) + " has " + counted(samples, "row") +
+                                           ", " + printable(name) + " has " + count_in_words(mine) +
+                                           "; save arrays with one row for each sample");
+    }
+    samples = mine;
+    first = name;
+  }
+  return samples;
+}
+
+bool is_aside(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name,
+              uint64_t samples) {
+  if (column.shape.size() != 1 || samples_of(arrays, column, name) == samples) return false;
+  // A "y" of whole numbers may be a label or a coordinate.
+  return role_of(arrays, column, name) == ColumnRole::field || name == "y";
+}
+
 std::vector<ArrayGroup> array_groups(const ArrayTable& table) {
   ArrayGroup all;
   std::map<std::pair<int, std::string>, ArrayGroup> splits;
@@ -115,10 +140,11 @@ bool is_array_table(const ArrayTable& table) {
   uint64_t fewest = UINT64_MAX, arrays = 0;
   for (const ArrayGroup& mine : array_groups(table)) {
     if (says_that_it_is_a_table(mine.arrays)) return true;
-    if (!rows_agree(mine.arrays)) return false;
+    const auto samples = count_samples(mine.arrays);
+    if (!samples.ok()) return false;
+    fewest = std::min(fewest, *samples);
     for (const auto& [name, column] : mine.arrays) {
-      fewest = std::min(fewest, column->rows());
-      ++arrays;
+      if (!is_aside(mine.arrays, *column, name, *samples)) ++arrays;
     }
   }
   return arrays > 0 && arrays <= fewest;

@@ -9,6 +9,7 @@
 
 #include "format/array_table.h"
 #include "format/columns.h"
+#include "packtrain/status.h"
 
 namespace packtrain {
 
@@ -33,5 +34,11 @@ bool is_ragged(const ArraysByName& arrays, const ArrayColumn& column, std::strin
 bool is_helper(const ArraysByName& arrays, std::string_view name);
 ColumnRole role_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name);
 uint64_t samples_of(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name);
+// How many samples the arrays hold. Those with offsets say it, else those with several axes, else all; where
+// these do not agree, Code::unsupported.
+Result<uint64_t> count_samples(const ArraysByName& arrays);
+// Whether an array says something about the whole, not about samples: one axis of another length, as the
+// coordinates of xarray, means and lists of names have. Labels and keys of another length are a mistake.
+bool is_aside(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name, uint64_t samples);
 
 }  // namespace packtrain

@@ -9,6 +9,7 @@
 #include "format/array_groups.h"
 #include "format/columns.h"
 #include "format/pace.h"
+#include "format/table.h"
 
 namespace packtrain {
 namespace {
@@ -73,7 +74,12 @@ class TableIndexer {
  public:
   TableIndexer(Storage& storage, const ArrayTable& table, const IndexOptions& options,
                std::vector<uint32_t>& shards, IndexBuilder& out)
-      : storage_(storage), table_(table), pace_(options.progress), shards_(shards), out_(out) {}
+      : storage_(storage),
+        table_(table),
+        options_(options),
+        pace_(options.progress),
+        shards_(shards),
+        out_(out) {}
 
   Status run(const ArraysByName& arrays) {
     PACKTRAIN_TRY(find_columns(arrays));
@@ -98,20 +104,8 @@ class TableIndexer {
   };
 
   Status find_columns(const ArraysByName& arrays) {
-    std::string first;
-    for (const auto& [name, column] : arrays) {
-      if (is_helper(arrays, name)) continue;
-      const uint64_t mine = samples_of(arrays, *column, name);
-      if (first.empty()) {
-        samples_ = mine;
-        first = name;
-      } else if (mine != samples_) {
-        return Status(Code::unsupported, "the array " + printable(first) + " has " +
-                                             counted(samples_, "row") + ", " + printable(name) + " has " +
-                                             count_in_words(mine) +
-                                             "; save arrays with one row for each sample");
-      }
-    }
+    PACKTRAIN_ASSIGN(samples, count_samples(arrays));
+    samples_ = samples;
     uint64_t stored = 0;
     for (const ArrayFile& file : table_.files) stored += std::min(file.shard.bytes, kMostArrayBytes);
     if (samples_ > kSamplesForNothing && (samples_ - kSamplesForNothing) / kMostSamplesPerByte > stored) {
@@ -120,6 +114,16 @@ class TableIndexer {
     }
     for (const auto& [name, column] : arrays) {
       if (is_helper(arrays, name)) continue;
+      if (is_aside(arrays, *column, name, samples_)) {
+        note_aside(column->name);
+        continue;
+      }
+      if (samples_of(arrays, *column, name) != samples_) {
+        return Status(Code::unsupported, "has " + counted(samples_of(arrays, *column, name), "row") +
+                                             " for " + counted(samples_, "sample") +
+                                             "; save arrays with one row for each sample")
+            .at(printable(column->name));
+      }
       Status status = take_column(arrays, name, *column);
       if (!status.ok()) return status.at(printable(column->name));
     }
@@ -127,6 +131,12 @@ class TableIndexer {
       return Status(Code::unsupported,
                     "has " + count_in_words(fields_.size()) + " arrays; 256 can be fields");
     return name_fields();
+  }
+
+  void note_aside(const std::string& name) {
+    if (options_.columns == nullptr) return;
+    const auto& known = options_.columns->names;
+    if (std::find(known.begin(), known.end(), name) == known.end()) note_left_out(name, *options_.columns);
   }
 
   Status take_column(const ArraysByName& arrays, const std::string& name, const ArrayColumn& column) {
@@ -354,6 +364,7 @@ class TableIndexer {
 
   Storage& storage_;
   const ArrayTable& table_;
+  const IndexOptions& options_;
   Pace pace_;
   std::vector<uint32_t>& shards_;  // of each file; UINT32_MAX: not added yet
   IndexBuilder& out_;

@@ -10,7 +10,7 @@ namespace packtrain {
 namespace {
 
 // NPZ and Zarr may be zips, and are asked first.
-constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZarr, &kZip, &kArrow};
+constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZarr, &kZip, &kArrow, &kHdf5Vlen, &kHdf5};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {

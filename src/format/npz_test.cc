@@ -118,6 +118,24 @@ TEST(NpzTest, ArraysThatAreNoTableAreSamplesThemselves) {
   EXPECT_EQ((*dataset)->samples(), 10u);
 }
 
+TEST(NpzTest, ArraysAsideAreLeftOutAndNamed) {
+  MemoryStorage storage;
+  put_npz(storage, "a.npz",
+          {{"x.npy", npy("|u1", {2, 3}, "abcdef")},
+           {"mean.npy", npy("<f4", {3}, numbers<float>({1, 2, 3}))},
+           {"y.npy", npy("<i4", {3}, numbers<int32_t>({0, 1, 2}))}});
+  IndexBuilder builder;
+  MembersLeftOut columns;
+  IndexOptions options;
+  options.columns = &columns;
+  ASSERT_TRUE(find_format("npz")->index(storage, "a.npz", options, builder).ok());
+  EXPECT_EQ(builder.samples(), 2u);
+  EXPECT_EQ(columns.names, (std::vector<std::string>{"mean", "y"}));
+  put_npz(storage, "b.npz",
+          {{"x.npy", npy("|u1", {2, 3}, "abcdef")}, {"labels.npy", npy("|u1", {3}, "abc")}});
+  EXPECT_EQ(open(storage, "b.npz").status().code(), Code::unsupported) << "labels of something else";
+}
+
 TEST(NpzTest, RaggedColumnsTakeTheNameOfTheirContent) {
   MemoryStorage storage;
   const std::string jpeg("\xff\xd8\xff\xe0", 4);

@@ -6,6 +6,8 @@
 namespace packtrain {
 
 extern const Format kArrow;
+extern const Format kHdf5;
+extern const Format kHdf5Vlen;
 extern const Format kNpz;
 extern const Format kTar;
 extern const Format kZarr;

@@ -183,10 +183,14 @@ def test_the_command_and_the_loader_take_a_folder(tmp_path: Path, command: Comma
 def test_xarrays_stores(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     x = samples()
-    data = xarray.Dataset({"x": (("time", "lat", "lon"), x)})
+    axes = {"time": np.arange(ROWS), "lat": np.arange(3.0), "lon": np.arange(5.0)}
+    data = xarray.Dataset({"x": (("time", "lat", "lon"), x)}, coords=axes)
     encoding = {"x": {"chunks": (2, 3, 5), "shards": (8, 3, 5)}}
     data.to_zarr(tmp_path / "a.zarr", encoding=encoding, zarr_format=3)
-    assert rows(index(tmp_path / "a.zarr"), "x") == [row.tobytes() for row in x]
+    indexed = index(tmp_path / "a.zarr")
+    assert rows(indexed, "x") == [row.tobytes() for row in x]
+    assert rows(indexed, "time") == [row.tobytes() for row in np.arange(ROWS)]
+    assert indexed.fields == ["time", "x"]
 
 
 # What packtrain writes

@@ -1,0 +1,256 @@
+#include "format/hdf5_sets.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/words.h"
+#include "format/columns.h"
+#include "format/hdf5_chunks.h"
+
+namespace packtrain {
+namespace {
+
+using Datasets = std::map<std::string, Hdf5Object>;
+
+constexpr size_t kMostObjects = 10'000;  // opened in all
+constexpr size_t kMostGroups = 1000;
+
+// How likely a group is to be meant as a set of samples.
+enum class Strength : uint8_t { none, weak, strong };
+
+bool is_fixed(const Hdf5Type& type) {
+  return type.kind == Hdf5Type::Kind::integer || type.kind == Hdf5Type::Kind::raw ||
+         type.kind == Hdf5Type::Kind::text;
+}
+
+bool is_vector(const Hdf5Object& dataset) { return dataset.shape.size() == 1; }
+
+// One number or text for each sample.
+bool is_one_each(const Hdf5Object& dataset) {
+  return is_vector(dataset) || (dataset.shape.size() == 2 && dataset.shape[1] == 1);
+}
+
+ColumnKind column_kind(const Hdf5Object& dataset) {
+  switch (dataset.type.kind) {
+    case Hdf5Type::Kind::integer:
+      return is_one_each(dataset) ? ColumnKind::integers : ColumnKind::other;
+    case Hdf5Type::Kind::text:
+    case Hdf5Type::Kind::string:
+      return is_vector(dataset) ? ColumnKind::text : ColumnKind::other;
+    case Hdf5Type::Kind::sequence:
+      return ColumnKind::bytes;
+    case Hdf5Type::Kind::raw:
+    case Hdf5Type::Kind::other:
+      break;
+  }
+  return ColumnKind::other;
+}
+
+// The dataset of that name, taken out; nothing if there is none or it is of another kind.
+template <class Fits>
+std::optional<Hdf5Object> take(Datasets& datasets, const std::string& name, Fits fits) {
+  auto found = datasets.find(name);
+  if (found == datasets.end() || !fits(found->second)) return std::nullopt;
+  return std::move(datasets.extract(found).mapped());
+}
+
+bool is_integer_vector(const Hdf5Object& dataset) {
+  return dataset.type.kind == Hdf5Type::Kind::integer && is_vector(dataset);
+}
+
+// Columns that are found by the names beside them.
+void take_slices(Datasets& datasets, Hdf5Set& set) {
+  std::vector<std::string> names;
+  for (const auto& [name, dataset] : datasets) {
+    if (is_vector(dataset) && is_fixed(dataset.type)) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    if (!datasets.contains(name)) continue;
+    auto offsets = take(datasets, name + std::string(kHdf5OffsetsSuffix), [](const Hdf5Object& dataset) {
+      return is_integer_vector(dataset) && hdf5_rows(dataset) > 0;
+    });
+    if (!offsets) continue;
+    set.fields.push_back({.name = name,
+                          .kind = Hdf5Column::Kind::slices,
+                          .data = std::move(datasets.extract(name).mapped()),
+                          .offsets = std::move(offsets),
+                          .present = {}});
+  }
+}
+
+void take_roles(Datasets& datasets, Hdf5Set& set) {
+  for (auto at = datasets.begin(); at != datasets.end();) {
+    auto here = at++;
+    const ColumnRole role = column_role(here->first, column_kind(here->second));
+    auto& place = role == ColumnRole::label ? set.labels : set.keys;
+    if (role == ColumnRole::field || place) continue;
+    set.named = set.named || here->first == kKeyColumn;
+    place = std::move(datasets.extract(here).mapped());
+  }
+}
+
+void take_values(Datasets& datasets, Hdf5Set& set) {
+  for (auto at = datasets.begin(); at != datasets.end();) {
+    auto here = at++;
+    if (!here->second.type.variable() || !is_vector(here->second)) continue;
+    auto taken = datasets.extract(here);
+    set.fields.push_back({.name = taken.key(),
+                          .kind = Hdf5Column::Kind::values,
+                          .data = std::move(taken.mapped()),
+                          .offsets = {},
+                          .present = {}});
+  }
+}
+
+void take_present(Datasets& datasets, Hdf5Set& set) {
+  for (Hdf5Column& column : set.fields) {
+    column.present =
+        take(datasets, column.name + std::string(kHdf5PresentSuffix),
+             [](const Hdf5Object& dataset) { return is_integer_vector(dataset) && dataset.type.size == 1; });
+  }
+}
+
+uint64_t samples_of(const Hdf5Column& column) {
+  return column.kind == Hdf5Column::Kind::slices ? hdf5_rows(*column.offsets) - 1 : hdf5_rows(column.data);
+}
+
+Status differs(const std::string& name, uint64_t rows, uint64_t samples) {
+  return Status(Code::corrupt, "`" + printable(name) + "` has " + count_in_words(rows) +
+                                   " rows where there are " + counted(samples, "sample"));
+}
+
+// Makes a set of the datasets of one group.
+Result<Strength> make_set(Datasets datasets, uint64_t file_bytes, Hdf5Set& set) {
+  take_slices(datasets, set);
+  take_roles(datasets, set);
+  take_values(datasets, set);
+  take_present(datasets, set);
+  Strength strength = set.fields.empty() ? Strength::none : Strength::strong;
+  if (!set.fields.empty()) {
+    set.samples = samples_of(set.fields.front());
+  } else if (set.labels || set.keys) {
+    set.samples = hdf5_rows(set.labels ? *set.labels : *set.keys);
+    strength = Strength::weak;
+  } else {
+    // Arrays alone: a set if they have the same number of rows.
+    for (const auto& [name, dataset] : datasets) {
+      if (dataset.shape.size() < 2 || !is_fixed(dataset.type)) continue;
+      if (strength == Strength::weak && hdf5_rows(dataset) != set.samples) return Strength::none;
+      strength = Strength::weak;
+      set.samples = hdf5_rows(dataset);
+    }
+  }
+  if (strength == Strength::none) return strength;
+  for (auto& [name, dataset] : datasets) {
+    if (dataset.shape.empty() || !is_fixed(dataset.type) || hdf5_rows(dataset) != set.samples) continue;
+    if (set.labels) strength = Strength::strong;
+    set.fields.push_back({.name = name, .data = std::move(dataset), .offsets = {}, .present = {}});
+  }
+  if (set.samples > file_bytes) return Status(Code::corrupt, "has more samples than bytes");
+  for (const Hdf5Column& column : set.fields) {
+    if (samples_of(column) != set.samples) return differs(column.name, samples_of(column), set.samples);
+    if (column.present && hdf5_rows(*column.present) != set.samples) {
+      return differs(column.name + std::string(kHdf5PresentSuffix), hdf5_rows(*column.present), set.samples);
+    }
+  }
+  if (set.labels && hdf5_rows(*set.labels) != set.samples) {
+    return differs("labels", hdf5_rows(*set.labels), set.samples);
+  }
+  if (set.keys && hdf5_rows(*set.keys) != set.samples) {
+    return differs("keys", hdf5_rows(*set.keys), set.samples);
+  }
+  std::sort(set.fields.begin(), set.fields.end(),
+            [](const Hdf5Column& a, const Hdf5Column& b) { return a.name < b.name; });
+  return strength;
+}
+
+// Finds the sets of one file. One thread at a time.
+class SetFinder {
+ public:
+  explicit SetFinder(Hdf5File& file) : file_(file) {}
+
+  Result<std::vector<Hdf5Set>> run() {
+    std::vector<Hdf5Link> groups;
+    PACKTRAIN_TRY(add_group("", file_.root(), &groups));
+    if (!found_.empty() && found_.front().first == Strength::strong) return pick(Strength::strong);
+    if (groups.size() > kMostGroups) {
+      return Status(Code::unsupported, "holds " + count_in_words(groups.size()) +
+                                           " groups; packtrain takes a group for a split, not for a sample: "
+                                           "read it by h5py and pack the samples");
+    }
+    // In the order in which they were made: writers lay headers out one behind the other.
+    std::sort(groups.begin(), groups.end(),
+              [](const Hdf5Link& a, const Hdf5Link& b) { return a.address < b.address; });
+    for (const Hdf5Link& group : groups) PACKTRAIN_TRY(add_group(group.name, group.address, nullptr));
+    for (Strength strength : {Strength::strong, Strength::weak}) {
+      auto sets = pick(strength);
+      if (!sets.empty()) return sets;
+    }
+    return Status(
+        Code::unsupported,
+        "holds no samples that packtrain can find: it looks for datasets of variable length, for NAME "
+        "with NAME_offsets, and for arrays with labels beside them, in the root or in groups of the "
+        "top; it holds " +
+            (names_.empty() ? "nothing" : names_in_words(names_, names_count_)));
+  }
+
+ private:
+  std::vector<Hdf5Set> pick(Strength strength) {
+    std::vector<Hdf5Set> sets;
+    bool of_root = false;
+    for (auto& [found, set] : found_) {
+      if (found != strength || (of_root && !set.split.empty())) continue;
+      of_root = set.split.empty();
+      sets.push_back(std::move(set));
+    }
+    return sets;
+  }
+
+  Status add_group(const std::string& name, uint64_t address, std::vector<Hdf5Link>* groups) {
+    PACKTRAIN_ASSIGN(group, file_.object(address));
+    if (!group.is_group) return Status(Code::corrupt, "`" + printable(name) + "/` is no group");
+    PACKTRAIN_TRY(group.trouble);
+    PACKTRAIN_ASSIGN(links, file_.links(group));
+    Datasets datasets;
+    for (const Hdf5Link& link : links) {
+      if (++opened_ > kMostObjects) {
+        return Status(Code::unsupported, "holds more than " + count_in_words(kMostObjects) +
+                                             " objects; packtrain takes a dataset for a column, not for a "
+                                             "sample: read it by h5py and pack the samples");
+      }
+      PACKTRAIN_ASSIGN(object, file_.object(link.address));
+      if (object.is_group && groups != nullptr) groups->push_back(link);
+      if (!object.is_dataset) continue;
+      if (names_.size() < kNamed) names_.push_back(name.empty() ? link.name : name + "/" + link.name);
+      ++names_count_;
+      datasets.emplace(link.name, std::move(object));
+    }
+    Hdf5Set set;
+    set.split = name;
+    auto strength = make_set(std::move(datasets), file_.bytes(), set);
+    if (!strength.ok()) return name.empty() ? strength.status() : strength.status().at(printable(name));
+    if (*strength != Strength::none) found_.emplace_back(*strength, std::move(set));
+    return {};
+  }
+
+  static constexpr size_t kNamed = 5;
+  Hdf5File& file_;
+  std::vector<std::pair<Strength, Hdf5Set>> found_;
+  std::vector<std::string> names_;  // of the first datasets, for a message
+  size_t names_count_ = 0, opened_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<Hdf5Set>> find_hdf5_sets(Hdf5File& file) { return SetFinder(file).run(); }
+
+bool has_variable_length(const std::vector<Hdf5Set>& sets) {
+  return std::any_of(sets.begin(), sets.end(), [](const Hdf5Set& set) {
+    // A set without samples may have no field at all.
+    if (set.fields.empty()) return set.keys && set.keys->type.variable();
+    return std::any_of(set.fields.begin(), set.fields.end(),
+                       [](const Hdf5Column& column) { return column.kind == Hdf5Column::Kind::values; });
+  });
+}
+
+}  // namespace packtrain

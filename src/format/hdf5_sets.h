@@ -1,0 +1,45 @@
+// What the datasets of an HDF5 file mean: which of them are columns of samples.
+//
+// Columns stand side by side in a group: each group of the top is a split, or the root holds them all. A
+// field is one of three kinds, and `NAME_present`, bytes of 0 and 1, says which samples have it (all, if it
+// is not there).
+//   values   NAME (n) of variable length
+//   slices   NAME (all bytes, one behind the other) with NAME_offsets (n + 1)
+//   rows     NAME (n, …) of fixed size: a row is a sample
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/hdf5_file.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+inline constexpr std::string_view kHdf5OffsetsSuffix = "_offsets", kHdf5PresentSuffix = "_present";
+
+struct Hdf5Column {
+  enum class Kind : uint8_t { values, slices, rows };
+  std::string name;
+  Kind kind = Kind::rows;
+  Hdf5Object data;
+  std::optional<Hdf5Object> offsets, present;
+};
+
+struct Hdf5Set {
+  std::string split;  // empty: the root
+  uint64_t samples = 0;
+  std::vector<Hdf5Column> fields;  // by name
+  std::optional<Hdf5Object> labels, keys;
+  bool named = false;  // packtrain named the columns: after their fields
+};
+
+// All sets, in the order in which their groups were made. None is unsupported, with what the file holds.
+Result<std::vector<Hdf5Set>> find_hdf5_sets(Hdf5File& file);
+
+// Whether values of variable length are what the file keeps.
+bool has_variable_length(const std::vector<Hdf5Set>& sets);
+
+}  // namespace packtrain
