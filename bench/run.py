@@ -14,7 +14,9 @@ from pathlib import Path
 
 from figures import (
     dataset_items,
+    format_index,
     format_reads,
+    format_writes,
     load_auto,
     load_bytes,
     load_late,
@@ -49,7 +51,9 @@ FIGURES: dict[str, Figure] = {
         pack_slow,
         random_reads,
         dataset_items,
+        format_index,
         format_reads,
+        format_writes,
         verify_cat,
         open_index,
         pack_million,

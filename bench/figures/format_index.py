@@ -1,0 +1,97 @@
+"""Indexing an existing container against reading it once, and for ten times the samples."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from harness.bench import Bench, Figure
+from harness.measure import Contender
+from harness.outcome import Comparison, Outcome, Reading
+from harness.workloads import PHOTOS, RECORDINGS, remove, warm
+
+from figures.format_reads import writable
+from figures.pack_million import tiny_tree
+
+HALF = 2.0  # times as fast as cat
+TINY = (100_000, 1_000_000)
+LINEAR = 12.0  # ten times, and a fifth
+# Without a directory the container must be walked.
+WALKED = ("webdataset",)
+
+
+def container_of(folder: Path) -> Path:
+    shards = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix not in (".json",) and path.name not in ("index.npz", "names.npz")
+    ]
+    return shards[0]
+
+
+def packed(bench: Bench, tree: Path, name: str) -> Path:
+    folder = tree.with_name(tree.name + "-formats")
+    folder.mkdir(exist_ok=True)
+    out = folder / f"{name}.pt"
+    if not out.exists():
+        subprocess.run(
+            [bench.packtrain, "pack", tree, out, "--format", name, "--order", "source", "--quiet"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    warm(out)
+    return container_of(out)
+
+
+def indexing(bench: Bench, label: str, container: Path) -> Contender:
+    out = bench.workloads.scratch(f"index-{label.replace(' ', '-').replace(',', '')}")
+    return Contender(
+        label,
+        [bench.packtrain, "index", container, "--out", out, "--quiet"],
+        before=lambda: remove(out),
+        after=lambda: remove(out),
+    )
+
+
+def measure(bench: Bench) -> Outcome:
+    outcome = Outcome()
+    outcome.notes.append("packtrain is timed from its start to the index on disk; files in memory")
+    for workload in (PHOTOS, RECORDINGS):
+        tree = bench.workloads.tree(workload)
+        for name in writable(bench):
+            container = packed(bench, tree, name)
+            command = ["sh", "-c", 'cat "$@" > /dev/null', "cat", *files(container)]
+            cat = Contender(f"cat, {name}, {workload}", command)
+            index = indexing(bench, f"index, {name}, {workload}", container)
+            series = bench.take_turns([cat, index])
+            target = None if name in WALKED else HALF
+            outcome.comparisons.append(
+                Comparison(f"{workload}, {name}", series[index.name], series[cat.name], target)
+            )
+    for name in writable(bench):
+        seconds = []
+        for count in TINY:
+            container = packed(bench, tiny_tree(bench, count), name)
+            index = indexing(bench, f"index, {name}, {count} tiny", container)
+            seconds.append(bench.take_turns([index])[index.name].median)
+        outcome.readings.append(
+            Reading(
+                f"{name}: {TINY[1]:,} samples against {TINY[0]:,}",
+                seconds[1] / seconds[0],
+                "×",
+                at_most=LINEAR,
+            )
+        )
+    return outcome
+
+
+def files(container: Path) -> list[Path]:
+    return [container] if container.is_file() else [path for path in container.rglob("*") if path.is_file()]
+
+
+FIGURE = Figure(
+    "format-index",
+    "How long does it take to index a container, against reading it once, and for ten times the samples?",
+    measure,
+    rounds=3,
+)
