@@ -194,6 +194,8 @@ const Format kSharedBlocks = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Arrow, ContainerConformance, testing::Values(arrow_case(false), arrow_case(true)));
+INSTANTIATE_TEST_SUITE_P(Parquet, ContainerConformance,
+                         testing::Values(written_case("parquet", "none", true)));
 INSTANTIATE_TEST_SUITE_P(Tar, ContainerConformance, testing::Values(tar_case()));
 INSTANTIATE_TEST_SUITE_P(Npz, ContainerConformance, testing::Values(written_case("npz", "none")));
 INSTANTIATE_TEST_SUITE_P(Zarr, ContainerConformance,
