@@ -194,6 +194,8 @@ const Format kSharedBlocks = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Arrow, ContainerConformance, testing::Values(arrow_case(false), arrow_case(true)));
+INSTANTIATE_TEST_SUITE_P(Parquet, ContainerConformance,
+                         testing::Values(written_case("parquet", "none", true)));
 INSTANTIATE_TEST_SUITE_P(Tar, ContainerConformance, testing::Values(tar_case()));
 INSTANTIATE_TEST_SUITE_P(Npz, ContainerConformance, testing::Values(written_case("npz", "none")));
 INSTANTIATE_TEST_SUITE_P(Zarr, ContainerConformance,
@@ -205,6 +207,10 @@ INSTANTIATE_TEST_SUITE_P(ZipWritten, ContainerConformance,
 INSTANTIATE_TEST_SUITE_P(Hdf5, ContainerConformance, testing::Values(written_case("hdf5", "none")));
 INSTANTIATE_TEST_SUITE_P(Hdf5Vlen, ContainerConformance,
                          testing::Values(written_case("hdf5-vlen", "none", true)));
+INSTANTIATE_TEST_SUITE_P(Lmdb, ContainerConformance, testing::Values(written_case("lmdb", "none")));
+INSTANTIATE_TEST_SUITE_P(Squashfs, ContainerConformance,
+                         testing::Values(written_case("squashfs", "none"), written_case("squashfs", "zstd"),
+                                         written_case("squashfs", "deflate")));
 INSTANTIATE_TEST_SUITE_P(SharedBlocks, ContainerConformance,
                          testing::Values(ContainerCase{"shared", &kSharedBlocks, write_shared_blocks}));
 

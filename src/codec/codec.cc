@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/block_codecs.h"
+#include "codec/decode_up_to.h"
 
 #ifndef PACKTRAIN_HAVE_BLOSC
 #define PACKTRAIN_HAVE_BLOSC 0
@@ -119,6 +120,11 @@ Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
   }
   std::copy(stored.begin(), stored.end(), raw.begin());
   return {};
+}
+
+Result<size_t> decode_up_to(std::string_view codec, Bytes stored, MutableBytes raw) {
+  PACKTRAIN_ASSIGN(found, find_block_codec({std::string(codec), 0}));
+  return found->decode(stored, raw);
 }
 
 Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int level) {

@@ -10,7 +10,8 @@ namespace packtrain {
 namespace {
 
 // NPZ and Zarr may be zips, and are asked first.
-constexpr const Format* kFormats[] = {&kTar, &kNpz, &kZarr, &kZip, &kArrow, &kHdf5Vlen, &kHdf5};
+constexpr const Format* kFormats[] = {&kTar,     &kNpz,      &kZarr, &kZip,  &kArrow,
+                                      &kParquet, &kHdf5Vlen, &kHdf5, &kLmdb, &kSquashfs};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {

@@ -75,8 +75,14 @@ std::optional<int64_t> parse_label(Bytes bytes) {
 }
 
 void MemberList::add(std::string_view name, const MemberPlace& place) {
-  members_.push_back({place, names_.size(), static_cast<uint32_t>(name.size()), kNoSample, 0});
+  members_.push_back({place, names_.size(), static_cast<uint32_t>(name.size()), kNoSample, 0, 0});
   names_.append(name);
+}
+
+void MemberList::add(std::string_view name, std::span<const Slice> slices, int64_t label) {
+  add(name, {.offset = slices_.size(), .label = label});
+  members_.back().slices = static_cast<uint32_t>(slices.size());
+  slices_.insert(slices_.end(), slices.begin(), slices.end());
 }
 
 std::string_view MemberList::name(size_t member) const { return name_of(members_[member]); }
@@ -213,6 +219,10 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
 void MemberList::add_field(std::string_view field, const Member& member, uint32_t shard,
                            IndexBuilder& out) const {
   const MemberPlace& place = member.place;
+  if (member.slices > 0) {
+    out.add_field(field, std::span(slices_).subspan(place.offset, member.slices), name_of(member));
+    return;
+  }
   if (place.pipeline == 0) {
     out.add_field(field, shard, place.offset, place.raw, place.check_kind, place.check, name_of(member));
     return;

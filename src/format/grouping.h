@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ enum class Adjacency : uint8_t {
 class MemberList {
  public:
   void add(std::string_view name, const MemberPlace& place);
+  // A member that is made of slices of blocks; of its place, only the label is looked at.
+  void add(std::string_view name, std::span<const Slice> slices, int64_t label);
   size_t size() const { return members_.size(); }
   std::string_view name(size_t member) const;
 
@@ -68,6 +71,7 @@ class MemberList {
     uint32_t name_bytes;
     uint32_t key_bytes;  // of the name; kNoSample: the member belongs to none
     uint32_t field;      // into fields_
+    uint32_t slices;     // from place.offset on, in slices_; 0: one piece
   };
   static constexpr uint32_t kNoSample = UINT32_MAX;
 
@@ -84,6 +88,7 @@ class MemberList {
   std::vector<Member> members_;
   std::string names_;
   std::vector<std::string> fields_;
+  std::vector<Slice> slices_;
   uint32_t last_field_ = 0;  // most samples have few fields in a fixed order: a look at the next one finds it
 };
 

@@ -8,7 +8,10 @@ namespace packtrain {
 extern const Format kArrow;
 extern const Format kHdf5;
 extern const Format kHdf5Vlen;
+extern const Format kLmdb;
 extern const Format kNpz;
+extern const Format kParquet;
+extern const Format kSquashfs;
 extern const Format kTar;
 extern const Format kZarr;
 extern const Format kZip;
