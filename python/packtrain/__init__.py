@@ -40,6 +40,7 @@ from .errors import (
 from .images import IMAGENET_MEAN, IMAGENET_STD, CenterCrop, ImageTransform, RandomResizedCrop, Resize
 from .loader import Loader
 from .mix import Mix
+from .parquet import arrow_from_parquet
 from .report import LoadReport
 from .values import Array, Audio
 
@@ -85,6 +86,7 @@ __all__ = [
     "UnsupportedError",
     "VerifyReport",
     "__version__",
+    "arrow_from_parquet",
     "doctor",
     "extract",
     "index",

@@ -18,9 +18,9 @@ Status unsupported(std::string_view what) {
   return Status(
       Code::unsupported,
       std::string(what) +
-          "; only uncompressed plain pages are read in place. Write it again: "
-          "pyarrow.parquet.write_table(table, path, compression='none', use_dictionary=False), or "
-          "convert it to Arrow: pyarrow.feather.write_feather(table, 'x.arrow', compression='uncompressed')");
+          "; only uncompressed plain pages are read in place. Write it again once, in Python as Arrow: "
+          "packtrain.arrow_from_parquet('x.parquet', 'x.arrow'), or as such pages: "
+          "pyarrow.parquet.write_table(table, 'y.parquet', compression='none', use_dictionary=False)");
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ class ChunkFinder {
   Status run() {
     const uint64_t rows = array_.shape[0];
     const uint64_t chunks = rows / array_.chunk_rows + (rows % array_.chunk_rows != 0 ? 1 : 0);
-    if (chunks > store_.most_chunks())
-      return Status(Code::corrupt, "claims to have " + count_in_words(chunks) + " chunks");
     part_rows_ = array_.shards ? array_.shards->inner_rows : array_.chunk_rows;
+    const uint64_t parts = rows / part_rows_ + (rows % part_rows_ != 0 ? 1 : 0);
+    if (parts > most_parts())
+      return Status(Code::corrupt, "claims to have " + count_in_words(parts) + " chunks");
     std::vector<uint64_t> shape = array_.shape;
     shape[0] = std::max(part_rows_, rows);
     // A long_text has no size of its own; its parts are not used as such.
@@ -48,6 +49,9 @@ class ChunkFinder {
   }
 
  private:
+  // Inner chunks are many where they are small, but not more than their shards have bytes for their index.
+  uint64_t most_parts() const { return array_.shards ? 16 * store_.most_chunks() : store_.most_chunks(); }
+
   std::string key(uint64_t chunk) const {
     return folder_.empty() ? array_.chunk_key(chunk) : folder_ + "/" + array_.chunk_key(chunk);
   }

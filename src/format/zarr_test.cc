@@ -176,6 +176,14 @@ TEST(ZarrTest, ClaimsBeyondWhatIsStoredAreCorrupt) {
   }
 }
 
+TEST(ZarrTest, ShardsThatClaimCountlessChunksAreCorrupt) {
+  MemoryStorage storage;
+  put(storage, "/a/zarr.json", kGroup);
+  put(storage, "/a/x/zarr.json",
+      array_json("uint8", "[1000000000000]", "[1000000000000]", sharding("[1]", kLittle)));
+  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt);
+}
+
 TEST(ZarrTest, ConsolidatedNamesThatLeaveTheFolderAreNotFollowed) {
   MemoryStorage storage;
   put(storage, "/secret/c/0", "ab");

@@ -104,7 +104,11 @@ def test_everything_else_is_refused_with_advice(
     ran = command("index", path)
     assert ran.code != 0
     assert "only uncompressed plain pages are read in place" in ran.last_line
-    # The advice, followed.
+    # The advice, followed, in both ways.
+    pt.arrow_from_parquet(path, tmp_path / "x.arrow", rows=7)
+    data = pt.Dataset(pt.index(tmp_path / "x.arrow").folder)
+    assert [sample["txt"] for sample in data] == [b"a", b"b", b"a"] * 10
+    assert data.labels.tolist() == [0, 1, 2] * 10
     pq.write_table(pq.read_table(path), path, compression="none", use_dictionary=False)
     assert [sample["txt"] for sample in pt.Dataset(pt.index(path).folder)] == [b"a", b"b", b"a"] * 10
 
