@@ -1,4 +1,4 @@
-"""What takes long: kills, flipped bits, lack of room, changing sources, other readers, fuzzing, sizes, Arm.
+"""What takes long: kills, flipped bits, lack of room, changing sources, readers, fuzzing, sizes, formats, Arm.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
 same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.
@@ -21,6 +21,7 @@ from soaking.changes import changes
 from soaking.check import FULL, SMALL, Check, Part, Setting
 from soaking.command import Command
 from soaking.damage import flips, header_flips, truncations
+from soaking.formats import formats
 from soaking.fuzzing import fuzzing
 from soaking.images import images
 from soaking.interop import interop
@@ -44,6 +45,7 @@ PARTS: dict[str, Part] = {
     "interop": interop,
     "images": images,
     "sizes": sizes,
+    "formats": formats,
     "order": order,
     "arm": arm,
     "fuzzing": fuzzing,

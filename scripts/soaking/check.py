@@ -22,6 +22,8 @@ class Counts:
     fuzz_seconds: int  # of each target
     tiny_files: int  # 0: left out
     large_file_bytes: int  # 0: left out
+    format_samples: int  # of one container, in every format
+    format_bytes: int
 
 
 FULL = Counts(
@@ -33,6 +35,8 @@ FULL = Counts(
     fuzz_seconds=120,
     tiny_files=1_000_000,
     large_file_bytes=3_000_000_000,
+    format_samples=100_000,
+    format_bytes=3_000_000_000,
 )
 SMALL = Counts(
     kills=6,
@@ -43,6 +47,8 @@ SMALL = Counts(
     fuzz_seconds=5,
     tiny_files=0,
     large_file_bytes=0,
+    format_samples=500,
+    format_bytes=10_000_000,
 )
 
 
