@@ -76,12 +76,14 @@ class Hdf5File {
   Status take_dataset_message(const Message& message, Hdf5Object& out);
   Result<Hdf5Type> shared_type(Bytes message);
   Status add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& out);
+  Result<std::vector<std::byte>> read_header(const Block& block);
   Result<const std::vector<std::byte>*> page(uint64_t number);
 
   Storage* storage_;
   const File* file_;
   uint64_t base_;  // where the superblock is
   uint64_t root_ = 0;
+  uint64_t header_bytes_ = 0;  // of all objects so far
   std::unordered_map<uint64_t, std::vector<std::byte>> pages_;
 };
 

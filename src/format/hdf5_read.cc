@@ -179,9 +179,16 @@ class Hdf5Indexer {
   }
 
  private:
+  void note_column(const std::string& name) const {
+    if (options_.columns == nullptr) return;
+    const auto& known = options_.columns->names;
+    if (std::find(known.begin(), known.end(), name) == known.end()) note_left_out(name, *options_.columns);
+  }
+
   Status load(const Hdf5Set& set) {
     LoadedSet loaded;
     loaded.set = &set;
+    for (const std::string& name : set.left_out) note_column(name);
     if (set.labels) {
       auto labels = read_integers(file_, *set.labels);
       if (!labels.ok()) return labels.status().at("labels");
@@ -206,6 +213,12 @@ class Hdf5Indexer {
       Loaded field;
       field.column = &column;
       Status status = load(column, set.samples, field);
+      // A number beside the payload that cannot be read is no reason to refuse all.
+      const bool minor = column.kind == Hdf5Column::Kind::rows && column.data.shape.size() == 1;
+      if (status.code() == Code::unsupported && minor && set.fields.size() > 1) {
+        note_column(column.name);
+        continue;
+      }
       if (!status.ok()) return status.at(printable(column.name));
       loaded.fields.push_back(std::move(field));
     }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/words.h"
 #include "format/columns.h"
+#include "format/grouping.h"
 #include "format/hdf5_chunks.h"
 
 namespace packtrain {
@@ -66,7 +68,7 @@ void take_slices(Datasets& datasets, Hdf5Set& set) {
   }
   for (const std::string& name : names) {
     if (!datasets.contains(name)) continue;
-    auto offsets = take(datasets, name + std::string(kHdf5OffsetsSuffix), [](const Hdf5Object& dataset) {
+    auto offsets = take(datasets, name + std::string(kOffsetsSuffix), [](const Hdf5Object& dataset) {
       return is_integer_vector(dataset) && hdf5_rows(dataset) > 0;
     });
     if (!offsets) continue;
@@ -104,9 +106,9 @@ void take_values(Datasets& datasets, Hdf5Set& set) {
 
 void take_present(Datasets& datasets, Hdf5Set& set) {
   for (Hdf5Column& column : set.fields) {
-    column.present =
-        take(datasets, column.name + std::string(kHdf5PresentSuffix),
-             [](const Hdf5Object& dataset) { return is_integer_vector(dataset) && dataset.type.size == 1; });
+    column.present = take(datasets, column.name + std::string(kPresentSuffix), [](const Hdf5Object& dataset) {
+      return is_integer_vector(dataset) && dataset.type.size == 1;
+    });
   }
 }
 
@@ -120,7 +122,7 @@ Status differs(const std::string& name, uint64_t rows, uint64_t samples) {
 }
 
 // Makes a set of the datasets of one group.
-Result<Strength> make_set(Datasets datasets, uint64_t file_bytes, Hdf5Set& set) {
+Result<Strength> make_set(Datasets datasets, Hdf5Set& set) {
   take_slices(datasets, set);
   take_roles(datasets, set);
   take_values(datasets, set);
@@ -142,15 +144,23 @@ Result<Strength> make_set(Datasets datasets, uint64_t file_bytes, Hdf5Set& set) 
   }
   if (strength == Strength::none) return strength;
   for (auto& [name, dataset] : datasets) {
-    if (dataset.shape.empty() || !is_fixed(dataset.type) || hdf5_rows(dataset) != set.samples) continue;
+    if (dataset.shape.empty() || !is_fixed(dataset.type) || hdf5_rows(dataset) != set.samples) {
+      set.left_out.push_back(name);
+      continue;
+    }
     if (set.labels) strength = Strength::strong;
     set.fields.push_back({.name = name, .data = std::move(dataset), .offsets = {}, .present = {}});
   }
-  if (set.samples > file_bytes) return Status(Code::corrupt, "has more samples than bytes");
+  if (set.fields.size() > kMostFields) {
+    return Status(Code::unsupported,
+                  "has " + count_in_words(set.fields.size()) +
+                      " columns; packtrain takes a dataset for a column of all samples, not "
+                      "for one: read it by h5py and pack the samples");
+  }
   for (const Hdf5Column& column : set.fields) {
     if (samples_of(column) != set.samples) return differs(column.name, samples_of(column), set.samples);
     if (column.present && hdf5_rows(*column.present) != set.samples) {
-      return differs(column.name + std::string(kHdf5PresentSuffix), hdf5_rows(*column.present), set.samples);
+      return differs(column.name + std::string(kPresentSuffix), hdf5_rows(*column.present), set.samples);
     }
   }
   if (set.labels && hdf5_rows(*set.labels) != set.samples) {
@@ -218,6 +228,7 @@ class SetFinder {
                                              " objects; packtrain takes a dataset for a column, not for a "
                                              "sample: read it by h5py and pack the samples");
       }
+      if (!seen_.insert(link.address).second) continue;  // a second name of the same object
       PACKTRAIN_ASSIGN(object, file_.object(link.address));
       if (object.is_group && groups != nullptr) groups->push_back(link);
       if (!object.is_dataset) continue;
@@ -227,17 +238,28 @@ class SetFinder {
     }
     Hdf5Set set;
     set.split = name;
-    auto strength = make_set(std::move(datasets), file_.bytes(), set);
+    auto strength = make_set(std::move(datasets), set);
     if (!strength.ok()) return name.empty() ? strength.status() : strength.status().at(printable(name));
-    if (*strength != Strength::none) found_.emplace_back(*strength, std::move(set));
+    if (*strength == Strength::none) return {};
+    // A value takes a byte at least. Datasets that share their elements could claim any number.
+    const uint64_t most = 4 * file_.bytes();
+    uint64_t values = 0;
+    if (__builtin_mul_overflow(set.samples, set.fields.size() + 1, &values) || values > most ||
+        values_ > most - values) {
+      return Status(Code::corrupt, "has more values than bytes");
+    }
+    values_ += values;
+    found_.emplace_back(*strength, std::move(set));
     return {};
   }
 
   static constexpr size_t kNamed = 5;
   Hdf5File& file_;
   std::vector<std::pair<Strength, Hdf5Set>> found_;
+  std::set<uint64_t> seen_;         // addresses of objects
   std::vector<std::string> names_;  // of the first datasets, for a message
   size_t names_count_ = 0, opened_ = 0;
+  uint64_t values_ = 0;  // of all sets
 };
 
 }  // namespace

@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "format/array_table.h"
 #include "format/hdf5_file.h"
 #include "packtrain/status.h"
 
 namespace packtrain {
-
-inline constexpr std::string_view kHdf5OffsetsSuffix = "_offsets", kHdf5PresentSuffix = "_present";
 
 struct Hdf5Column {
   enum class Kind : uint8_t { values, slices, rows };
@@ -33,7 +32,8 @@ struct Hdf5Set {
   uint64_t samples = 0;
   std::vector<Hdf5Column> fields;  // by name
   std::optional<Hdf5Object> labels, keys;
-  bool named = false;  // packtrain named the columns: after their fields
+  bool named = false;                 // packtrain named the columns: after their fields
+  std::vector<std::string> left_out;  // datasets that are no columns
 };
 
 // All sets, in the order in which their groups were made. None is unsupported, with what the file holds.

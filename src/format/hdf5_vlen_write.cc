@@ -223,8 +223,8 @@ class VlenWriter : public ContainerWriter {
     for (Column& column : columns_) {
       PACKTRAIN_TRY(add_dataset(column.name, Hdf5Element::bytes, column.references, group));
       if (!column.complete) {
-        PACKTRAIN_TRY(add_dataset(column.name + std::string(kHdf5PresentSuffix), Hdf5Element::u8,
-                                  column.present, group));
+        PACKTRAIN_TRY(
+            add_dataset(column.name + std::string(kPresentSuffix), Hdf5Element::u8, column.present, group));
       }
       column.references.clear();
       column.present.clear();
@@ -292,7 +292,7 @@ class VlenWriter : public ContainerWriter {
 
 Result<std::unique_ptr<ContainerWriter>> create_hdf5_vlen(Storage& storage, std::string_view path,
                                                           const WriteSpec& spec) {
-  auto names = Hdf5Names::make(spec.fields, {"", kHdf5PresentSuffix}, {kTargets, kKeyColumn});
+  auto names = Hdf5Names::make(spec.fields, {"", kPresentSuffix}, {kTargets, kKeyColumn});
   if (!names.ok()) return names.status().at(path);
   PACKTRAIN_ASSIGN(output, Hdf5Output::create(storage, path, spec));
   return std::unique_ptr<ContainerWriter>(new VlenWriter(std::move(output), std::move(*names), spec));

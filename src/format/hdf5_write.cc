@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kHeldBlockBytes = size_t{1} << 20;
 constexpr uint64_t kHeldBytes = uint64_t{32} << 20;  // until a column goes to the file as it comes
-constexpr std::string_view kLabels = "labels";
 
 template <class T>
 Bytes bytes_of(const std::vector<T>& values) {
@@ -43,7 +42,7 @@ class FlatWriter : public ContainerWriter {
       if (i != direct_) PACKTRAIN_TRY(finish_column(columns_[i], root));
     }
     if (std::any_of(labels_.begin(), labels_.end(), [](int64_t label) { return label != kNoLabel; })) {
-      PACKTRAIN_TRY(add_dataset(kLabels, Hdf5Element::i64, labels_.size(), bytes_of(labels_), root));
+      PACKTRAIN_TRY(add_dataset(kLabelColumn, Hdf5Element::i64, labels_.size(), bytes_of(labels_), root));
     }
     PACKTRAIN_TRY(add_keys(root));
     return output_.finish(root);
@@ -129,10 +128,10 @@ class FlatWriter : public ContainerWriter {
     PACKTRAIN_TRY(write_blocks(column));
     const auto bytes = static_cast<uint64_t>(column.offsets.back());
     root.datasets.push_back({.name = column.name, .rows = bytes, .address = column.address, .bytes = bytes});
-    PACKTRAIN_TRY(add_dataset(column.name + std::string(kHdf5OffsetsSuffix), Hdf5Element::i64,
+    PACKTRAIN_TRY(add_dataset(column.name + std::string(kOffsetsSuffix), Hdf5Element::i64,
                               column.offsets.size(), bytes_of(column.offsets), root));
     if (column.complete) return {};
-    return add_dataset(column.name + std::string(kHdf5PresentSuffix), Hdf5Element::u8, column.present.size(),
+    return add_dataset(column.name + std::string(kPresentSuffix), Hdf5Element::u8, column.present.size(),
                        bytes_of(column.present), root);
   }
 
@@ -183,8 +182,7 @@ class FlatWriter : public ContainerWriter {
 
 Result<std::unique_ptr<ContainerWriter>> create_hdf5(Storage& storage, std::string_view path,
                                                      const WriteSpec& spec) {
-  auto names =
-      Hdf5Names::make(spec.fields, {"", kHdf5OffsetsSuffix, kHdf5PresentSuffix}, {kLabels, kKeyColumn});
+  auto names = Hdf5Names::make(spec.fields, {"", kOffsetsSuffix, kPresentSuffix}, {kLabelColumn, kKeyColumn});
   if (!names.ok()) return names.status().at(path);
   PACKTRAIN_ASSIGN(output, Hdf5Output::create(storage, path, spec));
   return std::unique_ptr<ContainerWriter>(new FlatWriter(std::move(output), std::move(*names), spec.fields));

@@ -228,6 +228,7 @@ def test_rows_of_arrays(libver: str, chunks: Any, tmp_path: Path) -> None:
     ]
     assert dataset.labels.tolist() == list(range(50))
     assert dataset.fields == ["x"]
+    assert pt.index(tmp_path / "a.h5").columns_left_out == ["mean"]
 
 
 def test_sequences_of_numbers_strings_and_named_types(tmp_path: Path) -> None:
@@ -278,6 +279,15 @@ def test_rewritten_values_are_found(tmp_path: Path) -> None:
 
 
 # What is refused, and damage
+
+
+def test_a_number_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.ones((10, 4), np.float32))
+        file.create_dataset("weight", data=np.ones(10), compression="gzip")
+        file["labels"] = np.arange(10)
+    assert pt.index(tmp_path / "a.h5").columns_left_out == ["weight"]
+    assert pt.Dataset(tmp_path / "a.h5").fields == ["x"]
 
 
 @pytest.mark.parametrize(
