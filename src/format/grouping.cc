@@ -128,6 +128,10 @@ std::vector<uint32_t> MemberList::in_sample_order(Adjacency adjacency) const {
     if (members_[i].key_bytes != kNoSample) order.push_back(i);
   }
   if (adjacency == Adjacency::required) return order;
+  // Sorted containers have the members of a sample next to each other, and need no table of all keys.
+  if (std::is_sorted(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return key(members_[a]) < key(members_[b]); }))
+    return order;
 
   std::unordered_map<std::string_view, uint32_t> samples;
   samples.reserve(order.size());
