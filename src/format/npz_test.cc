@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
+#include "base/little_endian.h"
 #include "format/column_spool.h"
 #include "format/npy_header.h"
 #include "format/zip_records.h"
@@ -202,6 +203,49 @@ TEST(NpzTest, LargeColumnsGoThroughAPartThatIsGoneAfterwards) {
   EXPECT_TRUE(field(**dataset, 69, "a") == std::string(1 << 20, 69));
   EXPECT_TRUE(field(**dataset, 33, "b") == std::string((1 << 20) - 7, static_cast<char>(133)));
   EXPECT_TRUE(field(**dataset, 69, "npy") == array);
+}
+
+TEST(NpzTest, TheSameSamplesGiveTheSameBytes) {
+  for (const char* name : {"npz", "zarr"}) {
+    MemoryStorage storage;
+    for (const char* path : {"a", "b"}) {
+      WriteSpec spec;
+      spec.compress = "none";
+      spec.fields = {"bin", "npy"};
+      spec.expected_bytes = *path == 'a' ? 0 : 100'000'000;
+      auto writer = find_format(name)->create(storage, path, spec);
+      ASSERT_TRUE(writer.ok()) << writer.status().text();
+      for (int i = 0; i < 300; ++i) {
+        const std::string bin(static_cast<size_t>(i * 100), static_cast<char>(i)),
+            array = npy("<i4", {1}, numbers<int32_t>({i}));
+        const SampleToWrite::Field fields[] = {{"bin", as_bytes(bin)}, {"npy", as_bytes(array)}};
+        ASSERT_TRUE((*writer)->add({.key = std::to_string(i), .label = i, .fields = fields}).ok());
+      }
+      ASSERT_TRUE((*writer)->finish().ok());
+    }
+    EXPECT_TRUE(get(storage, "a") == get(storage, "b")) << name;
+  }
+}
+
+// Where the data begin is settled before their number is known, also for more than 4 GiB.
+TEST(ZipStoreTest, LocalHeadersOfSmallAndLargeEntriesAreOfOneLength) {
+  ZipWritten entry{.name = "x.npy", .stored = 1000, .raw = 1000, .local_room = 61};
+  const size_t bytes = zip_local_bytes(entry);
+  std::vector<std::byte> small(bytes), large(bytes);
+  write_zip_local(entry, small.data());
+  entry.stored = entry.raw = uint64_t{5} << 30;
+  ASSERT_EQ(zip_local_bytes(entry), bytes);
+  write_zip_local(entry, large.data());
+  for (const auto& head : {small, large}) {
+    const auto local = parse_zip_local(head);
+    ASSERT_TRUE(local.ok());
+    EXPECT_EQ(local->extra_bytes, 61);
+  }
+  const std::byte* extra = large.data() + kZipLocalBytes + entry.name.size();
+  EXPECT_EQ(load_le<uint16_t>(extra), 1) << "ZIP64";
+  EXPECT_EQ(load_le<uint64_t>(extra + 4), entry.raw);
+  EXPECT_EQ(load_le<uint16_t>(extra + 22), 61 - 20 - 4) << "the padding behind it";
+  EXPECT_EQ(load_le<uint16_t>(small.data() + kZipLocalBytes + entry.name.size() + 2), 61 - 4);
 }
 
 TEST(NpzTest, FailureWhileWritingLeavesNothing) {

@@ -202,7 +202,7 @@ bool looks_like_zarr(Storage& storage, std::string_view path) {
   auto file = storage.open(path);
   if (!file.ok() || !looks_like_zip(storage, **file)) return false;
   if (path.ends_with(".zarr.zip") || path.ends_with(".zarr")) return true;
-  // Otherwise by its first entry: every writer begins with the metadata of the root.
+  // Otherwise by its first entry: metadata, or a chunk of version 3 ("x/c/0").
   std::byte head[kZipLocalBytes + 256];
   const size_t bytes = std::min<uint64_t>(sizeof head, (*file)->size());
   if (bytes < kZipLocalBytes || !storage.read(**file, 0, std::span(head).first(bytes)).ok()) return false;
@@ -210,6 +210,8 @@ bool looks_like_zarr(Storage& storage, std::string_view path) {
   if (!local.ok() || local->name_bytes > bytes - kZipLocalBytes) return false;
   const std::string_view name = as_text(Bytes(head).subspan(kZipLocalBytes, local->name_bytes));
   if (name.find(".zarr/") != std::string_view::npos) return true;
+  if (const size_t at = name.find("/c/0"); at != std::string_view::npos)
+    return name.find_first_not_of("/0123456789", at + 2) == std::string_view::npos;
   const std::string_view leaf = name.substr(name.rfind('/') + 1);
   return std::find(std::begin(kMarks), std::end(kMarks), leaf) != std::end(kMarks);
 }

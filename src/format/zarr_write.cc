@@ -93,15 +93,6 @@ class ZarrSink final : public ArraySink {
   ZarrSink(std::unique_ptr<ZipStore> zip, Pipeline pipeline)
       : zip_(std::move(zip)), pipeline_(std::move(pipeline)) {}
 
-  // First, because a zip is known to be a Zarr by its first entry.
-  Status start() {
-    Json root = Json::object();
-    Json mark = Json::object();
-    mark.set(std::string(kZarrMark), 1);
-    root.set("zarr_format", 3).set("node_type", "group").set("attributes", std::move(mark));
-    return zip_->add("zarr.json", as_bytes(root.dump()));
-  }
-
   std::string_view key_column() const override { return kKeys; }
   bool takes_texts() const override { return true; }
 
@@ -176,7 +167,16 @@ class ZarrSink final : public ArraySink {
                         Json::array().push(named("vlen-utf8", Json::object())), {std::string(kRows)});
   }
 
-  Status finish() override { return zip_->finish(); }
+  // The root comes last and repeats the metadata of all arrays, so that readers need not look for them.
+  Status finish() override {
+    Json mark = Json::object(), known = Json::object(), root = Json::object();
+    mark.set(std::string(kZarrMark), 1);
+    known.set("kind", "inline").set("must_understand", false).set("metadata", std::move(arrays_));
+    root.set("zarr_format", 3).set("node_type", "group").set("attributes", std::move(mark));
+    root.set("consolidated_metadata", std::move(known));
+    PACKTRAIN_TRY(zip_->add("zarr.json", as_bytes(root.dump())));
+    return zip_->finish();
+  }
 
  private:
   // One shard; every row is an inner chunk of its own, compressed or not.
@@ -251,12 +251,15 @@ class ZarrSink final : public ArraySink {
     metadata.set("chunk_key_encoding", named("default", std::move(separator)));
     metadata.set("fill_value", std::move(fill)).set("codecs", std::move(codecs));
     metadata.set("attributes", Json::object()).set("dimension_names", std::move(names));
-    return zip_->add(std::string(name) + "/zarr.json", as_bytes(metadata.dump()));
+    PACKTRAIN_TRY(zip_->add(std::string(name) + "/zarr.json", as_bytes(metadata.dump())));
+    arrays_.append(std::string(name), std::move(metadata));
+    return {};
   }
 
   std::unique_ptr<ZipStore> zip_;
-  const Pipeline pipeline_;  // of rows
-  std::string name_;         // of the open array of bytes
+  const Pipeline pipeline_;       // of rows
+  std::string name_;              // of the open array of bytes
+  Json arrays_ = Json::object();  // their metadata, by name
 };
 
 }  // namespace
@@ -281,9 +284,8 @@ Result<std::unique_ptr<ContainerWriter>> create_zarr(Storage& storage, std::stri
     }
   }
   PACKTRAIN_ASSIGN(zip, ZipStore::create(storage, path, spec.expected_bytes, spec.write));
-  auto sink = std::make_unique<ZarrSink>(std::move(zip), std::move(pipeline));
-  PACKTRAIN_TRY(sink->start());
-  return make_array_writer(storage, path, spec, std::move(sink));
+  return make_array_writer(storage, path, spec,
+                           std::make_unique<ZarrSink>(std::move(zip), std::move(pipeline)));
 }
 
 }  // namespace packtrain

@@ -253,7 +253,7 @@ def test_xarray_opens_what_we_write(tmp_path: Path) -> None:
     pt.pack(tmp_path / "tree", tmp_path / "out", format="zarr", shards=1, sync=False)
     (shard,) = pt.Dataset(tmp_path / "out").shards
     with zarr.storage.ZipStore(tmp_path / "out" / shard.path, mode="r") as store:
-        opened = xarray.open_zarr(store, consolidated=False)
+        opened = xarray.open_zarr(store, consolidated=True)
         assert opened["npy"].dims == ("sample", "npy_1", "npy_2")
         assert opened.sizes["sample"] == 40
         assert opened["labels"].values.tolist() == ["abc".index(key[0]) for key in opened["keys"].values]
