@@ -17,7 +17,7 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kBatchesAtOnce = 4096;
+constexpr size_t kBatchesAtOnce = 32768;
 constexpr uint64_t kMetadataAtOnce = uint64_t{32} << 20;
 // Bytes in front of a batch's metadata and behind them that are read along: small buffers lie there, such as
 // the label of the batch before, and the offsets of this one.
