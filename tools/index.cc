@@ -69,7 +69,8 @@ std::function<Status(Run&)> declare_index(Options& options) {
   options.summary("Makes existing containers a dataset in place, without copying them.")
       .example("packtrain index photos.zip")
       .example("packtrain index 'shards/train-{000000..000127}.tar' --out ~/train.pt --checksum")
-      .positionals("CONTAINER", arguments->containers, "tar or zip files, or patterns of them")
+      .positionals("CONTAINER", arguments->containers,
+                   "files or folders of any format that pack writes, or patterns of them")
       .text("--out", arguments->out, "folder of the index (default: CONTAINER.packtrain beside the first)")
       .flag("--checksum", arguments->checksum, "read everything once and record a check of every field")
       .flag("--recover", arguments->recover, "go on behind damage, and say what was lost");
