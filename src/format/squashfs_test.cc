@@ -5,6 +5,7 @@
 
 #include "base/little_endian.h"
 #include "format/squashfs_records.h"
+#include "format/squashfs_tree.h"
 #include "io/test_storage.h"
 #include "packtrain/format.h"
 
@@ -148,6 +149,25 @@ TEST_F(SquashfsTest, IndexReadsNoDataButLabels) {
   auto dataset = Dataset::from_memory(storage_, "", builder.finish());
   ASSERT_TRUE(dataset.ok());
   EXPECT_EQ((*dataset)->label(*(*dataset)->find("217")), 217);
+}
+
+TEST(SquashTreeTest, FilesBeyondFourGigabytesHaveLongInodes) {
+  constexpr uint64_t kFar = uint64_t{5} << 30, kLong = (uint64_t{6} << 30) + 1;
+  SquashTree tree(1 << 20);
+  ASSERT_TRUE(tree.add_file("far.bin", kFar, 10, {}).ok());
+  ASSERT_TRUE(tree.add_file("long.bin", 96, kLong, {}).ok());
+  ASSERT_TRUE(tree.finish().ok());
+  const std::vector<std::byte> bytes = tree.inodes().to_disk();
+  auto far = parse_squash_inode(Bytes(bytes).subspan(kSquashMetaHeadBytes, kSquashLongFileBytes));
+  ASSERT_TRUE(far.ok());
+  EXPECT_EQ(far->kind, SquashKind::long_file);
+  EXPECT_EQ(far->start, kFar);
+  EXPECT_EQ(far->size, 10u);
+  const size_t next = kSquashMetaHeadBytes + kSquashLongFileBytes + sizeof(uint32_t);
+  auto large = parse_squash_inode(Bytes(bytes).subspan(next, kSquashLongFileBytes));
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(large->start, 96u);
+  EXPECT_EQ(large->size, kLong);
 }
 
 TEST_F(SquashfsTest, SameSamplesGiveTheSameBytes) {
