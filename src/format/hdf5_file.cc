@@ -14,6 +14,7 @@ constexpr uint64_t kPastPages = uint64_t{64} << 10;  // pieces from this size on
 constexpr size_t kMostBlocks = 256;                  // of one object's header
 constexpr size_t kMostLinks = 10'000;                // of one group
 constexpr size_t kLongestName = 1024;
+constexpr uint64_t kLongestUserBlock = uint64_t{1} << 20;  // longer ones are possible, and never seen
 constexpr uint8_t kDeepestTree = 32;
 constexpr size_t kSymbolBytes = 40, kTreeHeadBytes = 24, kSymbolHeadBytes = 8;
 
@@ -42,8 +43,8 @@ Status outside(uint64_t address) {
 
 Result<std::optional<uint64_t>> find_hdf5_signature(Storage& storage, const File& file) {
   std::byte head[kHdf5Signature.size()];
-  for (uint64_t base = 0; base <= file.size() && file.size() - base >= sizeof head;
-       base = base == 0 ? 512 : base * 2) {
+  const uint64_t end = std::min(file.size(), kLongestUserBlock + sizeof head);
+  for (uint64_t base = 0; base <= end && end - base >= sizeof head; base = base == 0 ? 512 : base * 2) {
     PACKTRAIN_TRY(storage.read(file, base, head));
     if (as_text(head) == kHdf5Signature) return std::optional(base);
   }

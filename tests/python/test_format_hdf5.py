@@ -229,6 +229,8 @@ def test_rows_of_arrays(libver: str, chunks: Any, tmp_path: Path) -> None:
     assert dataset.labels.tolist() == list(range(50))
     assert dataset.fields == ["x"]
     assert pt.index(tmp_path / "a.h5").columns_left_out == ["mean"]
+    batch = next(iter(pt.Loader(dataset, batch_size=8, shuffle=False, fields={"x": "raw:float32"})))
+    assert np.array_equal(np.asarray(batch["x"]).reshape(-1, 4, 5), rows[:8])
 
 
 def test_sequences_of_numbers_strings_and_named_types(tmp_path: Path) -> None:
