@@ -363,7 +363,7 @@ Result<std::string> data_file(Storage& storage, std::string_view path) {
 
 bool recognise_lmdb(Storage& storage, std::string_view path) {
   auto data = data_file(storage, path);
-  if (!data.ok()) return false;
+  if (!data.ok() || !storage.stat(*data).ok()) return false;  // a folder is asked often, and rarely is one
   auto file = storage.open(*data);
   std::byte head[kLmdbMetaBytes];
   if (!file.ok() || (*file)->size() < sizeof head || !storage.read(**file, 0, head).ok()) return false;
