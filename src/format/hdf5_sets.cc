@@ -121,6 +121,12 @@ Status differs(const std::string& name, uint64_t rows, uint64_t samples) {
                                    " rows where there are " + counted(samples, "sample"));
 }
 
+bool is_split_name(std::string_view name) {
+  constexpr std::string_view kNames[] = {"train",      "training", "val",    "valid",
+                                         "validation", "test",     "testing"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // Makes a set of the datasets of one group.
 Result<Strength> make_set(Datasets datasets, Hdf5Set& set) {
   take_slices(datasets, set);
@@ -143,13 +149,24 @@ Result<Strength> make_set(Datasets datasets, Hdf5Set& set) {
     }
   }
   if (strength == Strength::none) return strength;
+  // Where each sample has a group of its own, its array would pass for a table of rows.
+  const bool labelled = set.labels || set.keys;
+  if (set.fields.empty() && !labelled && !set.split.empty() && !is_split_name(set.split))
+    return Strength::none;
+  std::string other_rows;  // an array that would be a field, had it as many rows as there are labels
   for (auto& [name, dataset] : datasets) {
+    if (dataset.shape.size() > 1 && is_fixed(dataset.type) && hdf5_rows(dataset) != set.samples)
+      other_rows = name;
     if (dataset.shape.empty() || !is_fixed(dataset.type) || hdf5_rows(dataset) != set.samples) {
       set.left_out.push_back(name);
       continue;
     }
     if (set.labels) strength = Strength::strong;
     set.fields.push_back({.name = name, .data = std::move(dataset), .offsets = {}, .present = {}});
+  }
+  if (set.fields.empty() && set.samples > 0) {
+    if (other_rows.empty()) return Strength::none;  // labels of nothing
+    return differs(other_rows, hdf5_rows(datasets.at(other_rows)), set.samples);
   }
   if (set.fields.size() > kMostFields) {
     return Status(Code::unsupported,

@@ -90,6 +90,7 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
   out.reserve(dataset.samples(), dataset.samples() * (fields.size() + 1));
 
   size_t split_position = 0;
+  uint64_t empty = 0;
   for (uint64_t sample = 0; sample < dataset.samples(); ++sample) {
     PACKTRAIN_TRY(context.progress.tick(sample, dataset.samples()));
     std::string split = source.split_or_default();
@@ -99,10 +100,18 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
         ++split_position;
       split = manifest.splits[split_position].name;
     }
+    const int64_t label = dataset.label(sample);
+    // A row of a table may hold nothing at all.
+    bool any = label != kNoLabel;
+    for (uint32_t field = 0; field < fields.size() && !any; ++field)
+      any = dataset.locate(sample, field).present;
+    if (!any) {
+      ++empty;
+      continue;
+    }
     PACKTRAIN_ASSIGN(key, dataset.key(sample));
     while (key.starts_with("./")) key.remove_prefix(2);  // tar cf x.tar . names its members so
     out.begin_sample(catalog.keep(key), out.split(split));
-    const int64_t label = dataset.label(sample);
     if (label != kNoLabel && class_ids.empty()) out.set_label(label);
     if (label != kNoLabel && !class_ids.empty()) {
       if (label < 0 || label >= static_cast<int64_t>(class_ids.size()))
@@ -124,6 +133,11 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
     }
     PACKTRAIN_TRY(out.end_sample());
   }
+  if (empty == dataset.samples())
+    return Status(Code::invalid, "holds samples, but none has a field or a label").at(printable(source.path));
+  if (empty > 0)
+    catalog.warnings.push_back(counted(empty, "sample") + " of " + printable(source.path) +
+                               " left out, which have neither a field nor a label");
   return {};
 }
 

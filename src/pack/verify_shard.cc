@@ -184,10 +184,18 @@ Result<bool> ShardCheck::open() {
 
 void ShardCheck::collect_extents() {
   const auto fields = static_cast<uint32_t>(dataset_->manifest().fields.size());
+  std::vector<std::pair<Block, Slice>> slices;
   for (const auto& [first, end] : samples_) {
     for (uint64_t sample = first; sample < end; ++sample) {
       for (uint32_t field = 0; field < fields; ++field) {
         const FieldLocation at = dataset_->locate(sample, field);
+        // What is compressed or scattered is decoded elsewhere; a block without a check may decode to
+        // anything.
+        if (at.present && !at.plain && !lacks_checks_ && dataset_->slices(sample, field, slices).ok()) {
+          lacks_checks_ = std::any_of(slices.begin(), slices.end(), [](const auto& part) {
+            return part.first.check_kind == CheckKind::none && !part.first.hole;
+          });
+        }
         if (!at.present || !at.plain || at.shard != shard_) continue;
         const Extent extent{at.offset, at.length, sample, field};
         if (at.offset > spec_.bytes || at.length > spec_.bytes - at.offset) {

@@ -185,6 +185,9 @@ Result<std::shared_ptr<Dataset>> index_again(Storage& storage, std::string_view 
 Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard, const std::string& path,
                        const std::vector<RowRange>& samples, bool names_sound, Findings& findings) {
   const ShardSpec& spec = dataset.manifest().shards[shard];
+  const Format* format = find_format(spec.format);
+  // One file of a container that is a folder of many says nothing by itself.
+  if (format && format->folder && format->inner_file.empty() && !format->recognise(storage, path)) return {};
   Result<std::shared_ptr<Dataset>> fresh = index_again(storage, spec.format, path, {});
   if (!fresh.ok()) {
     if (fresh.status().code() != Code::corrupt) return fresh.status().at(spec.path);
@@ -193,7 +196,6 @@ Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard,
   }
   StructureCheck check(dataset, **fresh, shard, findings);
   // A container that keeps order may keep no keys.
-  const Format* format = find_format(spec.format);
   if (!format->layout && format->keeps_order) return check.by_order(samples);
   return names_sound ? check.by_key(samples) : check.by_order(samples);
 }

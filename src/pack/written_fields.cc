@@ -5,9 +5,11 @@
 namespace packtrain {
 namespace {
 
-// Whether a "cls" of so many bytes can only be the label's digits.
+// Whether a "cls" says no more than the label: digits that packtrain made, or as many as the label has in a
+// container of samples. A file of the user's is kept, so that it can be extracted.
 bool says_only(const CatalogSample& sample, const Cell& cell) {
-  return sample.label != kNoLabel && cell.size == std::to_string(sample.label).size();
+  return sample.label != kNoLabel && (cell.origin == Origin::text || cell.origin == Origin::container) &&
+         cell.size == std::to_string(sample.label).size();
 }
 
 }  // namespace

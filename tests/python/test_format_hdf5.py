@@ -385,3 +385,19 @@ def test_packing_from_hdf5_keeps_everything(tmp_path: Path) -> None:
     assert {Path(name).name: data for name, data in read_tree(tmp_path / "back").items()} == {
         Path(name).name: data for name, data in read_tree(tree).items()
     }
+
+
+def test_labels_of_another_length_are_an_error(tmp_path: Path, command: Command) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"], file["labels"] = np.zeros((50, 8, 8), np.uint8), np.arange(49)
+    indexed = command("index", tmp_path / "x.h5")
+    assert indexed.code == 1
+    assert "`images` has 50 rows where there are 49 samples" in indexed.last_line
+
+
+def test_a_group_for_each_sample_is_refused(tmp_path: Path, command: Command) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for number in range(20):
+            group = file.create_group(str(number))
+            group["image"], group["label"] = np.zeros((8, 8, 3), np.uint8), number
+    assert command("index", tmp_path / "x.h5").code == 2

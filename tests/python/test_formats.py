@@ -128,3 +128,38 @@ def test_a_truncated_or_flipped_container_is_found_out(
         checked = command("verify", copy)
         assert checked.code == 1, checked.error
         assert shard in checked.out + checked.error
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_label_files_of_the_user_come_back(name: str, tmp_path: Path) -> None:
+    files = {"a.cls": b"1", "a.txt": b"x", "b.cls": b"2", "b.txt": b"y"}
+    packed = pack_as(name, write_tree(tmp_path / "tree", files), tmp_path / "out.pt")
+    assert sorted(pt.Dataset(packed).labels.tolist()) == [1, 2]
+    pt.extract(packed, tmp_path / "back")
+    assert read_tree(tmp_path / "back") == files
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_that_hold_nothing_are_left_out_and_told(name: str, tmp_path: Path, command: Command) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    for rows in ([None, "a", "b"], ["a", None, "b"]):
+        source, out = tmp_path / "rows.arrow", tmp_path / f"{rows.index(None)}.pt"
+        table = arrow.table({"txt": rows})
+        with arrow.ipc.new_file(str(source), table.schema) as writer:
+            writer.write_table(table)
+        packed = command("pack", source, out, "--format", name, "--order", "source")
+        assert packed.code == 0, packed.error
+        assert "1 sample of" in packed.out + packed.error
+        assert command("verify", out).code == 0
+        dataset = pt.Dataset(out)
+        assert [dataset[i]["txt"] for i in range(len(dataset))] == [b"a", b"b"]
+
+
+def test_a_table_of_nothing_is_refused(tmp_path: Path, command: Command) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"txt": arrow.array([None, None], arrow.string())})
+    with arrow.ipc.new_file(str(tmp_path / "rows.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    packed = command("pack", tmp_path / "rows.arrow", tmp_path / "out.pt")
+    assert packed.code == 2
+    assert "none has a field or a label" in packed.last_line
