@@ -97,7 +97,7 @@ size_t ArrowSamples::use(const ArrowLeaf& leaf, bool bring, bool place) {
 }
 
 Status ArrowSamples::pass_over(uint64_t offset, uint64_t bytes, const Status& damage) const {
-  const Status placed = damage.at("@ " + std::to_string(offset));
+  Status placed = damage.at("@ " + std::to_string(offset));
   if (damage.code() != Code::corrupt) return placed;
   if (!options_.recover) return with_way_out(placed);
   if (options_.damage) options_.damage->push_back({offset, bytes, damage.message()});

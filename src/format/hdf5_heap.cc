@@ -96,6 +96,7 @@ class HeapWalker {
   Status read_round(const std::vector<size_t>& walking) {
     std::vector<Piece> pieces(kReadsInFlight);  // outlives what is in flight
     std::vector<Piece*> idle;
+    idle.reserve(pieces.size());
     for (Piece& piece : pieces) idle.push_back(&piece);
     std::unique_ptr<Reads> reads = file_.storage().reads(kReadsInFlight);
     for (size_t next = 0; next < walking.size() || reads->in_flight() > 0;) {

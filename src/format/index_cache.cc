@@ -45,9 +45,12 @@ Status add_facts(Storage& storage, const std::string& path, bool within, Xxh128&
     return true;
   }));
   std::sort(names.begin(), names.end());
+  std::string below = path + "/";
   for (const std::string& name : names) {
     hash.add(as_bytes(name));
-    PACKTRAIN_TRY(add_facts(storage, path + "/" + name, true, hash));
+    below.resize(path.size() + 1);
+    below += name;
+    PACKTRAIN_TRY(add_facts(storage, below, true, hash));
   }
   return {};
 }

@@ -243,7 +243,7 @@ bool recognise_npz(Storage& storage, std::string_view path) {
   return path.ends_with(".npz") || (!path.ends_with(".zip") && starts_like_npz(storage, **file));
 }
 
-Status index_bare(Storage& storage, std::string_view path, std::shared_ptr<const File> file,
+Status index_bare(Storage& storage, std::string_view path, const std::shared_ptr<const File>& file,
                   const IndexOptions& options, IndexBuilder& out) {
   ArrayTable table;
   table.files.push_back({std::string(path), shard_spec(kNpz, path, *file, options), file});

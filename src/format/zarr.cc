@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::string_view kBareField = "data";  // the column of a hierarchy that is one array
 constexpr size_t kMostArrays = 1024;
+std::string joined(std::string path, std::string_view name) { return path.append("/").append(name); }
+
 constexpr std::string_view kV2Array = "/.zarray";
 
 // A node of the hierarchy and what its metadata say.
@@ -96,7 +98,7 @@ class ZarrIndexer {
   Status search(const std::string& leaf) {
     PACKTRAIN_ASSIGN(names, store_.folders(""));
     for (const std::string& name : names) {
-      PACKTRAIN_ASSIGN(metadata, read_json(name + "/" + leaf));
+      PACKTRAIN_ASSIGN(metadata, read_json(joined(name, leaf)));
       if (is_array(metadata)) {
         PACKTRAIN_TRY(add(name, std::move(metadata)));
         continue;
@@ -104,8 +106,8 @@ class ZarrIndexer {
       if (!is_split_name(name)) continue;
       PACKTRAIN_ASSIGN(inner, store_.folders(name));
       for (const std::string& below : inner) {
-        const std::string folder = name + "/" + below;
-        PACKTRAIN_ASSIGN(column, read_json(folder + "/" + leaf));
+        const std::string folder = joined(name, below);
+        PACKTRAIN_ASSIGN(column, read_json(joined(folder, leaf)));
         if (is_array(column)) PACKTRAIN_TRY(add(folder, std::move(column)));
       }
     }

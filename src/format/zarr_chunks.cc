@@ -249,7 +249,7 @@ Result<std::vector<std::byte>> decode_whole(const Pipeline& pipeline, std::vecto
 
 // vlen-utf8: u32 count, then each u32 length and bytes.
 Status take_texts(Bytes chunk, uint64_t wanted, std::vector<std::string>& texts) {
-  const Status cut(Code::corrupt, "the texts are cut short");
+  Status cut(Code::corrupt, "the texts are cut short");
   if (chunk.size() < 4 || load_le<uint32_t>(chunk.data()) < wanted) return cut;
   chunk = chunk.subspan(4);
   for (uint64_t i = 0; i < wanted; ++i) {
