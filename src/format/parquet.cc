@@ -102,7 +102,7 @@ class ParquetIndexer {
   }
 
   Status pass_over(size_t number, const Status& damage) const {
-    const Status placed = damage.at("row group " + std::to_string(number));
+    Status placed = damage.at("row group " + std::to_string(number));
     if (damage.code() != Code::corrupt) return placed;
     if (!options_.recover) return with_way_out(placed);
     const ParquetGroup& group = footer_.groups[number];
@@ -116,9 +116,8 @@ class ParquetIndexer {
 
   Status read(const ParquetGroup& group, size_t leaf, Bring bring, ParquetValues& into) {
     ParquetPages pages(storage_, file_, footer_at_);
-    const Status status = pages.read(footer_.leaves[leaf], footer_.chunks[group.first_chunk + leaf],
-                                     group.rows, bring, kLabelBytes, into);
-    return status;
+    return pages.read(footer_.leaves[leaf], footer_.chunks[group.first_chunk + leaf], group.rows, bring,
+                      kLabelBytes, into);
   }
 
   Status read_column(const ParquetGroup& group, size_t column, Bring bring, ParquetValues& into) {

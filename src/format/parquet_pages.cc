@@ -136,7 +136,7 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
   if (chunk.codec != kParquetUncompressed)
     return unsupported("is compressed by " + std::string(parquet_codec_name(chunk.codec)));
   if (chunk.dictionary_page > 0) return unsupported("holds a column with a dictionary");
-  const Status damaged(Code::corrupt, "a column lies outside of the file, or is not what the schema says");
+  Status damaged(Code::corrupt, "a column lies outside of the file, or is not what the schema says");
   if (chunk.type != static_cast<int64_t>(leaf.type) || chunk.values < 0 ||
       static_cast<uint64_t>(chunk.values) != rows || chunk.data_page < 0 || chunk.bytes < 0)
     return damaged;

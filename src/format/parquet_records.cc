@@ -403,7 +403,7 @@ Result<std::vector<ParquetPagePlace>> parse_parquet_offset_index(Bytes index) {
 }
 
 Status parse_parquet_levels(Bytes levels, uint32_t highest, uint64_t values, std::vector<bool>& present) {
-  const Status damaged(Code::corrupt, "the levels of a page are damaged");
+  Status damaged(Code::corrupt, "the levels of a page are damaged");
   const auto bits = static_cast<uint32_t>(std::bit_width(highest));
   size_t at = 0;
   while (present.size() < values) {

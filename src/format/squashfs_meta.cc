@@ -41,7 +41,7 @@ Status squash_codec_missing(const SquashCoding& coding) {
 }
 
 Status SquashTable::decode_block(uint64_t at, Decoded& out) {
-  const Status outside(Code::corrupt, "a block of metadata reaches out of its table");
+  Status outside(Code::corrupt, "a block of metadata reaches out of its table");
   if (at > end_ || end_ - at < kSquashMetaHeadBytes) return outside;
   PACKTRAIN_ASSIGN(head, window_.at(at, kSquashMetaHeadBytes));
   const auto word = load_le<uint16_t>(head.data());

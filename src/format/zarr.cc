@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kBareField = "data";  // the column of a hierarchy that is one array
 constexpr size_t kMostArrays = 1024;
-std::string joined(std::string path, std::string_view name) { return path.append("/").append(name); }
-
 constexpr std::string_view kV2Array = "/.zarray";
+
+std::string joined(std::string path, std::string_view name) { return path.append("/").append(name); }
 
 // A node of the hierarchy and what its metadata say.
 struct Node {
