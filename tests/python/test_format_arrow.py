@@ -286,7 +286,7 @@ def test_pyarrow_reads_what_is_no_set_of_images(tmp_path: Path) -> None:
         table = reader.read_all()
     table.validate(full=True)
     kinds = {field.name: field.type for field in table.schema}
-    expected = {name: pa.binary() for name in ("jpg", "seg.png", "txt")}
+    expected = {name: pa.binary() for name in ("cls", "jpg", "seg.png", "txt")}
     assert kinds == {**expected, "label": pa.int64(), "__key__": pa.string()}
     assert all(field.nullable for field in table.schema)
     for row in table.to_pylist():
