@@ -50,5 +50,5 @@ function(packtrain_test name)
     target_compile_options(${name} PRIVATE -O0)   # a third quicker to compile; what is tested stays optimised
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800)
 endfunction()
