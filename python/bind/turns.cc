@@ -79,8 +79,10 @@ void SharedLoader::end_call() {
 }
 
 Status SharedLoader::start(uint64_t epoch, uint64_t consumed) {
-  if (must_stay()) stay();
-  PACKTRAIN_TRY(begin_call());
+  if (Status begun = begin_call(); !begun.ok()) {
+    if (must_stay()) stay();
+    return begun;
+  }
   Status status = loader_->start(epoch, consumed);
   end_call();
   if (must_stay()) stay();
@@ -103,11 +105,14 @@ void SharedLoader::stop() {
 }
 
 Result<BatchPtr> SharedLoader::next(bool& interrupted) {
-  if (must_stay()) {
-    nb::gil_scoped_release free;
-    stay();
+  if (Status begun = begin_call(); !begun.ok()) {
+    // Asked after the refusal: the end may have come in between, and its stop() is what is under way then.
+    if (must_stay()) {
+      nb::gil_scoped_release free;
+      stay();
+    }
+    return begun;
   }
-  PACKTRAIN_TRY(begin_call());
   const std::function<bool()> go_on = [&] {
     if (stopping_.load()) return false;
     nb::gil_scoped_acquire held;

@@ -189,7 +189,8 @@ Result<ZarrArray> parse_zarr_v3(const Json& metadata) {
   array.key_separator = separator.is_string() ? separator.as_string() : as_v2 ? "." : "/";
   array.key_front = as_v2 ? "" : "c" + array.key_separator;
   if (!known_separator(array)) return damaged("separate the numbers of chunks by something unknown");
-  return with_reason(array, take_codecs(metadata["codecs"], array, /*inner=*/false));
+  const Status taken = take_codecs(metadata["codecs"], array, /*inner=*/false);  // before `array` is copied
+  return with_reason(std::move(array), taken);
 }
 
 Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
@@ -220,9 +221,9 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
                        Status(Code::unsupported,
                               "is in Fortran order, in which no row lies together; write it again with "
                               "order='C'"));
-  if (!metadata["compressor"].is_null())
-    return with_reason(array, add_codec(metadata["compressor"]["id"].as_string(), array.codec));
-  return array;
+  if (metadata["compressor"].is_null()) return array;
+  const Status added = add_codec(metadata["compressor"]["id"].as_string(), array.codec);
+  return with_reason(std::move(array), added);
 }
 
 }  // namespace packtrain
