@@ -57,8 +57,8 @@ class Run {
     LoadPart part;
     part.dataset = take(Dataset::open(storage_, path));
     part.samples = part.dataset->samples();
-    part.image_field = part.dataset->manifest().field_id(field);
-    if (part.image_field >= part.dataset->manifest().fields.size())
+    part.image_fields = {part.dataset->manifest().field_id(field)};
+    if (part.image_fields.front() >= part.dataset->manifest().fields.size())
       fail(Status(Code::invalid, "the dataset has no field '" + std::string(field) + "'"));
     spec.parts.push_back(std::move(part));
     spec.image = ImageSpec{.flip = 0.5, .type = PixelType::float32};

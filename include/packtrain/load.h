@@ -33,15 +33,21 @@ struct LoadPart {
   std::string split;                // its name, for the state
   bool selected = false;            // only `indices`, which are positions within the split
   std::vector<uint64_t> indices;
-  uint32_t image_field = UINT32_MAX;  // into the manifest's fields
-  std::vector<uint32_t> fields;       // into the manifest's fields; as many in each part
-  std::vector<double> weights;        // how often each class comes; empty: as it is (see OrderSpec)
-  double fraction = 1;                // of a mixture, relative to the sum over its parts
+  std::vector<uint32_t> image_fields;  // into the manifest's fields; the first that a sample has is decoded
+  std::vector<uint32_t> fields;        // into the manifest's fields; as many in each part
+  std::vector<double> weights;         // how often each class comes; empty: as it is (see OrderSpec)
+  double fraction = 1;                 // of a mixture, relative to the sum over its parts
 
   uint64_t size() const { return selected ? indices.size() : samples; }
   // The sample of the dataset that an order calls `ordered`.
   uint64_t sample_at(uint64_t ordered) const { return first + (selected ? indices[ordered] : ordered); }
   int64_t index_of(uint64_t sample) const { return static_cast<int64_t>(sample - first); }
+  // The field that holds a sample's image; the first of `image_fields` if it has none of them.
+  uint32_t image_field_of(uint64_t sample) const {
+    for (const uint32_t field : image_fields)
+      if (image_fields.size() == 1 || dataset->locate(sample, field).present) return field;
+    return image_fields.front();
+  }
 };
 
 // What to load and how. A plain value.
@@ -49,7 +55,7 @@ struct LoadSpec {
   std::vector<LoadPart> parts;     // one, unless `mixed`
   bool mixed = false;              // the parts in their fractions, each in epochs of its own (make_mix)
   uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
-  std::optional<ImageSpec> image;  // decode each part's `image_field` into Batch::images
+  std::optional<ImageSpec> image;  // decode each part's `image_fields` into Batch::images
   std::vector<ValueSpec> values;   // how each of the parts' fields is decoded; none: all are bytes
   OrderSpec order;                 // what the parts settle is filled in by Loader::make
   uint32_t rank = 0;

@@ -37,7 +37,7 @@ std::string absolute(std::string_view pattern) {
   for (size_t begin = 0; begin <= pattern.size();) {
     const size_t end = std::min(pattern.find("::", begin), pattern.size());
     if (begin > 0) result += "::";
-    result += std::filesystem::absolute(pattern.substr(begin, end - begin)).native();
+    if (end > begin) result += std::filesystem::absolute(pattern.substr(begin, end - begin)).native();
     begin = end + 2;
   }
   return result;

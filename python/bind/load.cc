@@ -49,7 +49,7 @@ nb::object numbers(nb::handle self, std::span<T> values) {
                   nb::rv_policy::reference);
 }
 
-LoadPart make_part(const Samples& samples, const std::optional<std::string>& image_field,
+LoadPart make_part(const Samples& samples, const std::vector<std::string>& image_fields,
                    const std::vector<std::string>& fields, std::optional<Indices> indices,
                    std::vector<double> weights, double fraction) {
   LoadPart part;
@@ -61,7 +61,7 @@ LoadPart make_part(const Samples& samples, const std::optional<std::string>& ima
     part.selected = true;
     part.indices.assign(indices->data(), indices->data() + indices->size());
   }
-  if (image_field) part.image_field = samples.field_id(to_text(*image_field));
+  for (const std::string& field : image_fields) part.image_fields.push_back(samples.field_id(to_text(field)));
   for (const std::string& field : fields) part.fields.push_back(samples.field_id(to_text(field)));
   part.weights = std::move(weights);
   part.fraction = fraction;
@@ -115,7 +115,10 @@ void bind_report(nb::module_& module) {
       .def_ro("source", &BadLoad::source, "Which dataset of a mix it belongs to; else 0.")
       .def_ro("index", &BadLoad::index, "Its position in the split.")
       .def_prop_ro("key", [](const BadLoad& self) { return to_text(self.key); })
-      .def_prop_ro("what", [](const BadLoad& self) { return to_text(self.what); });
+      .def_prop_ro("what", [](const BadLoad& self) { return to_text(self.what); })
+      .def("__repr__", [](const BadLoad& self) {
+        return to_text("sample " + std::to_string(self.index) + " (" + self.key + "): " + self.what);
+      });
   nb::class_<LoadReport>(module, "LoadReport", "Where the time of a run went. Prints as text.")
       .def_ro("samples", &LoadReport::samples)
       .def_ro("batches", &LoadReport::batches)
@@ -164,7 +167,8 @@ void bind_load(nb::module_& module) {
           },
           nb::arg("field"), "The field with this number, in the order in which fields were asked for.");
   nb::class_<LoadPart>(module, "LoadPart", "A dataset to load, or one of those that are mixed.")
-      .def(nb::new_(&make_part), nb::arg("dataset"), nb::kw_only(), nb::arg("image_field") = nb::none(),
+      .def(nb::new_(&make_part), nb::arg("dataset"), nb::kw_only(),
+           nb::arg("image_fields") = std::vector<std::string>(),
            nb::arg("fields") = std::vector<std::string>(), nb::arg("indices") = nb::none(),
            nb::arg("weights") = std::vector<double>(), nb::arg("fraction") = 1.0)
       .def("__len__", &LoadPart::size);

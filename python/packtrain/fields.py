@@ -112,6 +112,8 @@ def _field(name: str, kind: Kind) -> Field:
         if isinstance(kind, Audio):
             also.append((f"{name}_rate", BatchField.rates))
         return Field(kind.spec, None, tuple(also))
+    if isinstance(kind, type) and issubclass(kind, (Array, Audio)):
+        raise InvalidError(f"the field '{name}' is read as {kind.__name__}(), with parentheses")
     if callable(kind):
         return Field(_BYTES, kind)
     raise InvalidError(f"the field '{name}' cannot be read as {kind!r}; see packtrain.Loader's fields=")

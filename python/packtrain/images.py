@@ -185,18 +185,21 @@ def is_image(content: bytes) -> bool:
     return _core.media_kind(content) in DECODED
 
 
+IMAGE_FIELDS = ("jpg", "jpeg", "png", "webp", "ppm", "pgm")  # extensions that mean nothing but the image
 LOOKS = 16  # for a sample that has an image, at places all over the dataset
 
 
-def find_image_field(data: _core.Dataset) -> str | None:
-    """The one field that holds an image in the first sample that has any; an error that names the fields
-    otherwise. Of an empty dataset nothing will be decoded: any field does, or None if there is not even one.
+def find_image_fields(data: _core.Dataset) -> list[str]:
+    """The one field that holds an image in the first sample that has any, and behind it those that other
+    samples may have in its place, as in a folder of .jpg and .png files; an error that names the fields
+    where it is not clear. Of an empty dataset nothing will be decoded: any field does.
     """
     if len(data) == 0:
-        return data.fields[0] if data.fields else None
+        return data.fields[:1]
     candidates = _fields_with_images(data)
     if len(candidates) == 1:
-        return candidates[0]
+        others = [name for name in IMAGE_FIELDS if name in data.fields and name not in candidates]
+        return candidates + (others if candidates[0] in IMAGE_FIELDS else [])
     found = f"several: {', '.join(candidates)}" if candidates else "none"
     raise InvalidError(
         f"of the fields of a sample, those that hold a JPEG, PNG or WebP image are {found}; say "

@@ -18,7 +18,7 @@ from .choices import choose_batch_size, choose_indices, choose_order
 from .class_weights import Weights, choose_weights
 from .errors import Error, InvalidError
 from .fields import Fields, chosen_fields, decoded, stacked
-from .images import ImageTransform, find_image_field
+from .images import ImageTransform, find_image_fields
 from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
 from .report import LoadReport, report_of
@@ -109,7 +109,11 @@ class Loader:
         self._parts = [
             _core.LoadPart(
                 data,
-                image_field=None if image is None else image_field or find_image_field(data),
+                image_fields=[]
+                if image is None
+                else [image_field]
+                if image_field
+                else find_image_fields(data),
                 fields=list(self._fields),
                 indices=chosen,
                 weights=choose_weights(data, weights, chosen),

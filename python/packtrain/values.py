@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ._core import ValueSpec
+from .checks import numbers, one_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,9 @@ class Array:
 
     dtype: str | None = None
     pad: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_pad(self.pad)
 
     @property
     def spec(self) -> ValueSpec:
@@ -37,6 +41,15 @@ class Audio:
     mono: bool = False
     pad: float | None = None
 
+    def __post_init__(self) -> None:
+        _check_pad(self.pad)
+        one_of("dtype", self.dtype, ("float32", "int16"))
+
     @property
     def spec(self) -> ValueSpec:
         return ValueSpec("audio", dtype=self.dtype, mono=self.mono, pad=self.pad)
+
+
+def _check_pad(pad: float | None) -> None:
+    if pad is not None:
+        numbers("pad", [pad], 1)

@@ -120,6 +120,7 @@ bool is_container_folder(Storage& storage, std::string_view path) {
 Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view path,
                                               const OpenOptions& options) {
   if (options.note) options.note->clear();
+  if (path.empty()) return Status(Code::invalid, "name a dataset: a folder or containers");
   auto info = storage.stat(path);
   if (info.ok() && info->kind == FileKind::folder && !is_container_folder(storage, path))
     return Dataset::open(storage, path);

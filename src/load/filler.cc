@@ -61,11 +61,14 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
   const LoadPart& part = spec_.parts[task.part];
   const Extent* extent = is_replacement ? nullptr : task.extent;
   if (spec_.image) {
-    if (!part.dataset->locate(sample, part.image_field).present) {
-      return Status(Code::corrupt, "has no field '" + part.dataset->manifest().fields[part.image_field].name +
-                                       "' to make an image of");
+    const uint32_t image_field = part.image_field_of(sample);
+    if (!part.dataset->locate(sample, image_field).present) {
+      return Status(Code::corrupt,
+                    "has no field '" + part.dataset->manifest().fields[image_field].name +
+                        "' to make an image of; choose the samples that have one with indices=, or leave "
+                        "the others out with on_error=\"skip\"");
     }
-    PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, part.image_field, extent, scratch_));
+    PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, image_field, extent, scratch_));
     PACKTRAIN_TRY(fill_image(bytes, key, batch.image(task.place)));
   }
   const size_t fields = part.fields.size();

@@ -20,7 +20,9 @@ Status check_part(const LoadSpec& spec, const LoadPart& part) {
     }
   }
   const size_t fields = part.dataset->manifest().fields.size();
-  if (spec.image && part.image_field >= fields)
+  if (spec.image &&
+      (part.image_fields.empty() || std::any_of(part.image_fields.begin(), part.image_fields.end(),
+                                                [&](uint32_t field) { return field >= fields; })))
     return Status(Code::invalid, "there is no such field for the image");
   for (const uint32_t field : part.fields)
     if (field >= fields) return Status(Code::invalid, "there is no such field");

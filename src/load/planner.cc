@@ -106,7 +106,7 @@ bool Planner::stretch_of(const LoadPart& part, uint64_t first, uint64_t last, St
     return true;
   };
   const auto add_sample = [&](uint64_t sample) {
-    if (spec_.image && !add(sample, part.image_field)) return false;
+    if (spec_.image && !add(sample, part.image_field_of(sample))) return false;
     return std::all_of(part.fields.begin(), part.fields.end(),
                        [&](uint32_t field) { return add(sample, field); });
   };

@@ -74,6 +74,22 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view wan
   return kNoColumn;
 }
 
+Status check_heading(const std::vector<std::string>& columns, std::span<const std::string_view> path_names) {
+  if (find_column(columns, "", path_names) != kNoColumn) return {};
+  for (const std::string& column : columns) {
+    const size_t dot = column.rfind('.');
+    if (dot == column.npos || dot == 0 || column.find(' ') != column.npos) continue;
+    const std::string_view extension = std::string_view(column).substr(dot + 1);
+    constexpr std::string_view kKnown[] = {"jpg", "jpeg", "png", "webp", "wav", "flac", "npy", "txt", "json"};
+    if (std::none_of(std::begin(kKnown), std::end(kKnown),
+                     [&](std::string_view known) { return equal_ignoring_case(known, extension); }))
+      continue;
+    return Status(Code::invalid, "its first line should name the columns, and names a file (" +
+                                     printable(column) + "); put a line such as path,label in front of it");
+  }
+  return {};
+}
+
 Status no_path_column(const std::vector<std::string>& columns, std::string_view wanted) {
   const std::string names = listed(columns);
   if (!wanted.empty())

@@ -22,6 +22,8 @@ constexpr size_t kNoColumn = SIZE_MAX;
 size_t find_column(const std::vector<std::string>& columns, std::string_view wanted,
                    std::span<const std::string_view> common);
 // The error for a list whose path column is not known.
+// A first line that names a file is no heading: packing it as one would lose the file.
+Status check_heading(const std::vector<std::string>& columns, std::span<const std::string_view> path_names);
 Status no_path_column(const std::vector<std::string>& columns, std::string_view wanted);
 
 // --label-column none: no column is the label, unless one has that very name.

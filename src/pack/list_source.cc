@@ -198,6 +198,7 @@ Status add_table_list(ScanContext& context, const Source& source) {
   for (std::string& column : columns) column = std::string(trimmed(column));
 
   const ScanOptions& options = context.options;
+  PACKTRAIN_TRY(check_heading(columns, path_column_names()).at(printable(source.path)));
   const size_t path = find_column(columns, options.path_column, path_column_names());
   if (path == kNoColumn) return no_path_column(columns, options.path_column).at(printable(source.path));
   const bool label_wanted = !no_label_wanted(options, columns);

@@ -139,6 +139,9 @@ TEST(ListSourceTest, ColumnsCanBeChosen) {
   options.label_column = "absent";
   EXPECT_EQ(failure(storage, options).code(), Code::invalid);
   put(storage, "data/list.csv", "a.jpg,1\nb.jpg,2\n");
+  EXPECT_NE(failure(storage, "data/list.csv").text().find("first line"), std::string::npos)
+      << "it would be lost";
+  put(storage, "data/list.csv", "where,kind\nb.jpg,2\n");
   const Status unknown = failure(storage, "data/list.csv");
   EXPECT_EQ(unknown.code(), Code::invalid);
   EXPECT_NE(unknown.text().find("--path-column"), std::string::npos) << unknown.text();

@@ -100,7 +100,9 @@ Status resolve_containers(Plan& plan) {
     for (uint32_t shard = 0; shard < dataset.manifest().shards.size(); ++shard) {
       const ShardSpec& spec = dataset.manifest().shards[shard];
       files[i].push_back(static_cast<uint32_t>(plan.piece_files.size()));
-      plan.piece_files.push_back({dataset.shard_path(shard), spec.bytes, spec.mtime_ns});
+      // Checks tell more than a date, which copies lose.
+      plan.piece_files.push_back(
+          {dataset.shard_path(shard), spec.bytes, spec.hash.empty() ? spec.mtime_ns : 0});
     }
     for (const Pipeline& pipeline : dataset.manifest().pipelines) {
       auto found = std::find(plan.pipelines.begin(), plan.pipelines.end(), pipeline);

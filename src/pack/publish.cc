@@ -99,7 +99,10 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
   PACKTRAIN_TRY(format.index(storage, part + "/" + shard.name, index_options, own));
   PACKTRAIN_ASSIGN(dataset, Dataset::from_memory(storage, part, own.finish()));
   const std::vector<Pipeline>& pipelines = dataset->manifest().pipelines;
-  const std::vector<uint32_t> container_field = pair_fields(catalog.fields, dataset->manifest());
+  std::vector<std::string> names = catalog.fields;
+  for (std::string& name : names)
+    if (!std::binary_search(written.names.begin(), written.names.end(), name)) name.clear();
+  const std::vector<uint32_t> container_field = pair_fields(names, dataset->manifest());
   std::vector<std::pair<Block, Slice>> slices;
   size_t check = 0, row = 0;
   uint32_t split = shard.split;
@@ -237,7 +240,6 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   std::vector<BadSample> left_out;
   for (const std::string& path : plan.catalog.missing)
     left_out.push_back({path, "is listed, but no file is there"});
-  report.smallest_shard_samples = report.smallest_shard_bytes = UINT64_MAX;
   report.bytes = 0;  // as planned until now
   for (const ShardPlan& shard : plan.shards) {
     PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
@@ -253,9 +255,10 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     builder.set_block_checks(number, std::move(rows.block_checks));
     const uint64_t samples = builder.samples() - before;
     report.bytes += rows.bytes;
-    report.smallest_shard_samples = std::min(report.smallest_shard_samples, samples);
+    report.smallest_shard_samples = number == 0 ? samples : std::min(report.smallest_shard_samples, samples);
     report.largest_shard_samples = std::max(report.largest_shard_samples, samples);
-    report.smallest_shard_bytes = std::min(report.smallest_shard_bytes, rows.bytes);
+    report.smallest_shard_bytes =
+        number == 0 ? rows.bytes : std::min(report.smallest_shard_bytes, rows.bytes);
     report.largest_shard_bytes = std::max(report.largest_shard_bytes, rows.bytes);
   }
   if (left_out.size() > request.skip_bad) {

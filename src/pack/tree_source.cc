@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 
 #include "base/threads.h"
 #include "base/words.h"
@@ -121,6 +122,9 @@ class TreeBuilder {
       PACKTRAIN_TRY(add_folder(std::string(folder.substr(std::min(skip_, folder.size()))), first, end));
       first = end;
     }
+    for (const auto& [split, files] : outside_classes_)
+      catalog_.warnings.push_back("the split \"" + printable(split) + "\" has " + counted(files, "file") +
+                                  " in no class folder, packed without a label");
     return {};
   }
 
@@ -180,6 +184,8 @@ class TreeBuilder {
     int64_t label = kNoLabel;
     if ((split_tree_ || class_tree_) && !inside.empty()) label = context_.out.class_id(first_part(inside));
     const uint32_t split_number = context_.out.split(split);
+    if (split_tree_ && has_classes_ && inside.empty() && !folder.empty())
+      outside_classes_[split] += end - first;
 
     std::vector<std::string_view> names;
     names.reserve(end - first);
@@ -230,6 +236,7 @@ class TreeBuilder {
   Catalog& catalog_;
   size_t skip_ = 0;  // bytes of every path that name no part of the tree
   bool split_tree_ = false, class_tree_ = false, has_classes_ = false;
+  std::map<std::string, uint64_t> outside_classes_;  // files of splits that lie in no class
 };
 
 void add_skipped(const Skipped& from, Skipped& to) {
@@ -257,10 +264,13 @@ Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source
   std::atomic<size_t> next{0};
   std::atomic<bool> stop{false};
   Status stopped;  // written by the one thread that reports
+  std::atomic<uint64_t> without_number{0};
   const auto read_one = [&](size_t file) {
     const std::string path = source.path + "/" + std::string(Listing::path(names, listing.files[file]));
     const auto text = read_whole(context.storage, path, kLabelBytes);
-    if (text.ok()) labels[file] = parse_label(as_bytes(*text)).value_or(kNoLabel);
+    if (!text.ok()) return;
+    labels[file] = parse_label(as_bytes(*text)).value_or(kNoLabel);
+    if (labels[file] == kNoLabel) ++without_number;
   };
   const uint64_t workers =
       is_far(source.path) ? std::clamp<uint64_t>(files.size() / 4, 1, context.options.stats_in_flight) : 1;
@@ -273,6 +283,12 @@ Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source
     }
   });
   if (!stopped.ok()) return stopped;
+  if (without_number > 0)
+    context.out.catalog().warnings.push_back(printable(source.path) + " holds " +
+                                             counted(without_number, ".cls file") +
+                                             " without a whole number, so their samples have no label; "
+                                             "classes with names are folders, or a column "
+                                             "of a list (.csv)");
   return labels;
 }
 

@@ -163,10 +163,13 @@ Result<bool> ShardCheck::open() {
     whole_ = false;
     findings_.add({spec_.path, "", "", readable_,
                    fmt::format("the shard has {} bytes and should have {}", file_->size(), spec_.bytes)});
-  } else if (spec_.mtime_ns != 0 && file_->info().mtime_ns != spec_.mtime_ns) {
-    whole_ = false;
-    findings_.add({spec_.path, "", "", 0, "the container was written to after it was indexed; index it again",
+  } else if (spec_.mtime_ns != 0 && spec_.hash.empty() && file_->info().mtime_ns != spec_.mtime_ns) {
+    findings_.add({spec_.path, "", "", 0,
+                   "the container was written to after it was indexed, or copied without its date; index it "
+                   "again (with --checksum the index is good for copies too)",
                    Remedy::reindex});
+    findings_.add_unchecked(dataset_ == nullptr ? 0 : spec_.samples);
+    return false;
   }
   {
     Lock lock(mutex_);

@@ -423,13 +423,14 @@ TEST(VerifyForeignTest, AContainerThatChangedAfterItWasIndexedIsNoticed) {
         << "damage that left size and time as they were";
     put(storage, folder / "a.tar", bytes);  // the same bytes, later
     report = checked(storage, folder / "a.tar");
-    EXPECT_EQ(report.findings_count, 1u);
-    EXPECT_EQ(report.to_reindex, 1u) << in_words(report);
+    EXPECT_EQ(report.findings_count, checksum ? 0u : 1u) << "checks say more than a date";
+    EXPECT_EQ(report.to_reindex, checksum ? 0u : 1u) << in_words(report);
+    EXPECT_EQ(report.damaged_samples, 0u);
     std::string changed = bytes;
     changed[600] ^= 1;
     put(storage, folder / "a.tar", changed);
     report = checked(storage, folder / "a.tar");
-    EXPECT_EQ(report.findings_count, checksum ? 2u : 1u) << in_words(report);
+    EXPECT_EQ(report.findings_count, 1u) << in_words(report);
     // Another archive under the same name: its samples are not the index's, and none of them is damaged.
     put(storage, folder / "a.tar", lay_out_shard(builder, "a.tar", make_samples(9, 1000, 16)));
     report = checked(storage, folder / "a.tar");

@@ -41,7 +41,8 @@ std::vector<uint32_t> pair_fields(const std::vector<std::string>& known, const M
   std::vector<bool> taken(container.fields.size());
   size_t lonely = 0, lonely_known = 0;
   for (size_t i = 0; i < known.size(); ++i) {
-    paired.push_back(container.field_id(known[i]));
+    paired.push_back(known[i].empty() ? UINT32_MAX : container.field_id(known[i]));
+    if (known[i].empty()) continue;
     if (paired.back() != UINT32_MAX) {
       taken[paired.back()] = true;
       continue;

@@ -25,7 +25,7 @@ WrittenFields written_fields(const Plan& plan, const Format& format);
 
 // For each field of `known` the field of `container` that holds its bytes, UINT32_MAX if there is none: the
 // one with its name, or, if one of either is left, that one. Some containers have a name of their own for
-// images.
+// images. An empty name has no field.
 std::vector<uint32_t> pair_fields(const std::vector<std::string>& known, const Manifest& container);
 
 }  // namespace packtrain

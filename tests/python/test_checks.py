@@ -45,6 +45,7 @@ def train(packed: Path) -> pt.Dataset:
         ({"image": 224}, r"image= is a transform, such as packtrain\.RandomResizedCrop\(224\), not 224"),
         ({"image": pt.Resize}, "image= is a transform, .* not <class"),
         ({"image": pt.Resize(8), "image_field": b"jpg"}, "image_field= is a name, not b'jpg'"),
+        ({"fields": {"jpg": pt.Audio}}, r"the field 'jpg' is read as Audio\(\), with parentheses"),
         ({"fields": 3}, "fields= is a list of names.* 3 is no name"),
         ({"fields": [1]}, "fields= is a list of names.* 1 is no name"),
         ({"transform": "brighter"}, "transform= is a function of a sample, not 'brighter'"),
@@ -173,3 +174,16 @@ def test_fractions_of_any_size_are_relative() -> None:
     assert pt.Mix({"a": 1e308, "b": 1e308}).fractions == (0.5, 0.5)
     assert pt.Mix({"a": np.float32(3), "b": 1}).fractions == (0.75, 0.25)
     assert pt.Mix({"a": 1}, epoch_length=np.int64(5)).epoch_length == 5  # type: ignore[arg-type]
+
+
+def test_what_audio_and_arrays_refuse() -> None:
+    with pytest.raises(pt.InvalidError, match="dtype= is one of 'float32', 'int16', not 'float64'"):
+        pt.Audio("float64")  # type: ignore[arg-type]
+    for kind in (pt.Audio, pt.Array):
+        with pytest.raises(pt.InvalidError, match="pad= is 1 numbers"):
+            kind(pad="x")  # type: ignore[arg-type]
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(pt.InvalidError, match="name a dataset"):
+        pt.Dataset("")

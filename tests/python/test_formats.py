@@ -163,3 +163,18 @@ def test_a_table_of_nothing_is_refused(tmp_path: Path, command: Command) -> None
     packed = command("pack", tmp_path / "rows.arrow", tmp_path / "out.pt")
     assert packed.code == 2
     assert "none has a field or a label" in packed.last_line
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("extension", ["JPEG", "png", "tiff"])
+def test_an_image_may_have_another_name_than_its_content_says(
+    name: str, extension: str, photos: Path, tmp_path: Path
+) -> None:
+    files = {
+        f"{path.parent.name}/{path.stem}.{extension}": path.read_bytes()
+        for path in sorted(photos.glob("val/*/*.jpg"))
+    }
+    pt.pack(write_tree(tmp_path / "photos", files), tmp_path / "out", format=name, sync=False)
+    assert pt.verify(tmp_path / "out").ok
+    pt.extract(tmp_path / "out", tmp_path / "back")
+    assert read_tree(tmp_path / "back") == files

@@ -206,6 +206,12 @@ def test_the_image_is_found_by_its_content(photos: Path, tmp_path: Path) -> None
         pt.Loader(tmp_path / "two.pt", batch_size=1, image=IMAGE)
     assert len(list(pt.Loader(tmp_path / "two.pt", batch_size=1, image=IMAGE, image_field="right"))) == 1
 
+    # Each sample has its image under one of the usual extensions.
+    write_tree(tmp_path / "mixed", {"x/a.jpg": photo, "x/b.jpeg": photo, "y/c.JPEG": photo, "y/d.png": photo})
+    pt.pack(tmp_path / "mixed", tmp_path / "mixed.pt", sync=False)
+    (batch,) = pt.Loader(tmp_path / "mixed.pt", batch_size=4, image=IMAGE)
+    assert all(np.array_equal(image, IMAGE(photo)) for image in batch["image"])
+
     write_tree(tmp_path / "none", {"a.txt": b"words"})
     pt.pack(tmp_path / "none", tmp_path / "none.pt", sync=False)
     with pytest.raises(pt.InvalidError, match=r"none; say which .* \(there are: .*txt"):

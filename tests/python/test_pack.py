@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import shutil
 import signal
 import threading
@@ -146,6 +147,24 @@ def test_index_makes_a_container_a_dataset_in_place(packed: Path, tmp_path: Path
     assert len(data) == report.samples
     assert pt.verify(shard).ok
     assert list(pt.Dataset(report.folder)) == list(data)
+
+
+def test_an_index_with_checksums_is_good_for_copies_of_the_container(packed: Path, tmp_path: Path) -> None:
+    for name, checksum in (("with", True), ("without", False)):
+        (tmp_path / name).mkdir()
+        shard = shutil.copy(packed / "train-000000.tar", tmp_path / name / "a.tar")
+        pt.index(shard, checksum=checksum)
+        copy = Path(
+            shutil.copytree(tmp_path / name, tmp_path / f"{name}-copy", copy_function=shutil.copyfile)
+        )
+        os.utime(copy / "a.tar", (1, 1))
+        report = pt.verify(copy / "a.tar.packtrain")
+        assert report.ok == checksum
+        if checksum:
+            assert len(list(pt.Loader(copy / "a.tar.packtrain", batch_size=1))) == len(pt.Dataset(shard))
+        else:
+            (finding,) = report.findings
+            assert "copied without its date" in finding.what
 
 
 def test_index_recovers_what_it_can(packed: Path, tmp_path: Path) -> None:

@@ -445,3 +445,27 @@ def test_a_compressed_shard_gives_what_the_shard_gives(packed: Path, tmp_path: P
     assert plain.labels.tolist() == compressed.labels.tolist()
     assert plain.classes == compressed.classes
     assert [dict(sample) for sample in plain] == [dict(sample) for sample in compressed]
+
+
+# What would be lost without a word is told.
+
+
+def test_files_of_a_split_beside_its_classes_are_told_of(tree: Path, tmp_path: Path) -> None:
+    files = {f"train/{name}": content for name, content in small_tree().items()}
+    files |= {f"val/{number}.jpg": b"\xff\xd8\xff" for number in range(3)}
+    report = pt.pack(write_tree(tmp_path / "split", files), tmp_path / "out", sync=False)
+    assert any('"val" has 3 files in no class folder' in warning for warning in report.warnings)
+
+
+def test_label_files_without_a_number_are_told_of(tmp_path: Path) -> None:
+    files = {"1.jpg": b"\xff\xd8\xff", "1.cls": b"cat", "2.jpg": b"\xff\xd8\xff", "2.cls": b"7"}
+    report = pt.pack(write_tree(tmp_path / "flat", files), tmp_path / "out", sync=False)
+    assert any("1 .cls file without a whole number" in warning for warning in report.warnings)
+    assert sorted(pt.Dataset(tmp_path / "out").labels.tolist()) == [pt.NO_LABEL, 7]
+
+
+@pytest.mark.parametrize("options", [{}, {"path_column": "tree/ant/000.jpg", "label_column": "0"}])
+def test_a_list_without_a_heading_is_refused(tree: Path, tmp_path: Path, options: dict[str, str]) -> None:
+    (tmp_path / "list.csv").write_text("tree/ant/000.jpg,0\ntree/bee/001.jpg,1\n")
+    with pytest.raises(pt.InvalidError, match="names a file .*put a line such as path,label in front"):
+        pt.pack(tmp_path / "list.csv", tmp_path / "out", **options)
