@@ -24,6 +24,19 @@ def ask(bench: Bench, question: str, dataset: Path, **environment: str) -> Any:
     return json.loads(printed)
 
 
+def counted_readings(what: str, where: str, of_batches: list[int], reason: str) -> list[Reading]:
+    """What a batch takes, and what single batches take beside that."""
+    some = sum(count > 0 for count in of_batches)
+    return [
+        Reading(
+            f"{what} a batch, {where}, median", statistics.median(of_batches), "", at_most=0, reason=reason
+        ),
+        Reading(
+            f"the same, mean ({some} of {len(of_batches)} batches have any)", statistics.mean(of_batches), ""
+        ),
+    ]
+
+
 def measure(bench: Bench) -> Outcome:
     outcome = Outcome()
     dataset = bench.workloads.training().dataset
@@ -52,7 +65,9 @@ def measure(bench: Bench) -> Outcome:
     )
     rested, worked = waits["after_rest"], waits["after_work"]
     faults = ", ".join(f"{value:.0f}" for value in counted["page_faults_by_epoch"])
-    of_engine = heap["allocations"] - heap["allocations_of_consumer"]
+    of_engine = [
+        all_of_them - here for all_of_them, here in zip(heap["allocations"], heap["allocations_of_consumer"])
+    ]
     outcome.readings += [
         Reading(
             "next() with the batch there, after other work, median",
@@ -66,26 +81,22 @@ def measure(bench: Bench) -> Outcome:
         Reading("next() of a thread that has slept, median", statistics.median(rested), "µs"),
         Reading("an empty call of such a thread, median", statistics.median(waits["empty_call"]), "µs"),
         Reading("numpy.empty of such a thread, median", statistics.median(waits["small_array"]), "µs"),
-        Reading(
-            "page faults a batch, all threads",
+        *counted_readings(
+            "page faults",
+            "all threads",
             counted["page_faults"],
-            "",
-            at_most=0,
             reason=f"epoch by epoch {faults}: memory that is touched for the first time",
         ),
-        Reading(
-            "heap allocations a batch, the loader's threads",
+        *counted_readings(
+            "heap allocations",
+            "the loader's threads",
             of_engine,
-            "",
-            at_most=0,
-            reason=f"{heap['allocations_of_libjpeg']:.4g} of them by libjpeg itself; three an epoch are the "
-            "order of the next one, none belongs to a batch",
+            reason=f"{statistics.mean(heap['allocations_of_libjpeg']):.4g} a batch are libjpeg's own",
         ),
-        Reading(
-            "heap allocations a batch, the consumer's thread",
+        *counted_readings(
+            "heap allocations",
+            "the consumer's thread",
             heap["allocations_of_consumer"],
-            "",
-            at_most=0,
             reason="Python objects around the batch, those of the interpreter and of NumPy included",
         ),
     ]
@@ -94,7 +105,8 @@ def measure(bench: Bench) -> Outcome:
         "between two calls the consumer works as a training loop does, and the loader's threads, done with "
         "all batches ahead, sleep; a consumer that sleeps itself finds colder caches still: what an empty "
         "call and one small array cost then stands beside it",
-        "counts are means over the seventh and the eighth epoch",
+        "counts are of every batch of the seventh and the eighth epoch; what the mean holds beside the median "
+        "comes once an epoch (the order of the next one), or where more is under way than ever before",
         "beside the busy thread the loader has one thread of its own, and leaves the other core to it: with "
         "both cores decoding, the thread would take its share of them, whatever the interpreter does",
     ]

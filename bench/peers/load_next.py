@@ -87,19 +87,25 @@ def heap_counters() -> list[Callable[[], int]]:
 
 
 def steady(loader: Any) -> dict[str, Any]:
-    """Counts over whole epochs; the loop itself does nothing."""
+    """Counts for every batch of the steady epochs; the loop itself does nothing but count."""
     counters = heap_counters()
-    a_batch = []
-    for _ in range(WARM_EPOCHS + STEADY_EPOCHS):
-        before, batches = counts(counters), 0
+    by_epoch: list[float] = []
+    of_batches: list[list[int]] = []
+    for epoch in range(WARM_EPOCHS + STEADY_EPOCHS):
+        rows = []
+        before = counts(counters)
         for _ in loader:
-            batches += 1
-        a_batch.append([(after - earlier) / batches for after, earlier in zip(counts(counters), before)])
-    faults, everywhere, here, of_jpeg = (statistics.mean(column) for column in zip(*a_batch[WARM_EPOCHS:]))
+            after = counts(counters)
+            rows.append([late - early for late, early in zip(after, before)])
+            before = counts(counters)  # what counting itself takes is nobody's
+        by_epoch.append(statistics.mean(row[0] for row in rows))
+        if epoch >= WARM_EPOCHS:
+            of_batches += rows
+    faults, everywhere, here, of_jpeg = zip(*of_batches)
     return {
         "counted": bool(counters),
         "page_faults": faults,
-        "page_faults_by_epoch": [row[0] for row in a_batch],
+        "page_faults_by_epoch": by_epoch,
         "allocations": everywhere,
         "allocations_of_consumer": here,
         "allocations_of_libjpeg": of_jpeg,

@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from soaking.check import Check, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "fuzz"
+BUILD = ROOT / "build" / "asan"
 EXECUTIONS = re.compile(r"number_of_executed_units:\s*(\d+)")
 
 
@@ -20,21 +21,22 @@ def fuzzing(setting: Setting) -> Iterator[Check]:
     if shutil.which("clang++-14") is None and shutil.which("clang++") is None:
         yield Check("fuzz", skipped="Clang is not installed")
         return
-    built = subprocess.run([str(ROOT / "dev"), "build", "fuzz"], capture_output=True, text=True, check=False)
+    built = subprocess.run([str(ROOT / "dev"), "build", "asan"], capture_output=True, text=True, check=False)
     if built.returncode:
         yield Check("fuzz", wrong=[f"the targets cannot be built: {built.stderr}"])
         return
     wanted = sorted(path.stem for path in (ROOT / "fuzz").glob("fuzz_*.cc"))
-    for name in wanted:
-        target = BUILD / "fuzz" / name
-        if os.access(target, os.X_OK):
-            yield run_target(target, setting.counts.fuzz_seconds)
-        else:
-            yield Check(name, wrong=[f"{target} was not built"])
+    # Each target keeps one core busy.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        yield from pool.map(lambda name: run_target(name, setting.counts.fuzz_seconds), wanted)
 
 
-def run_target(target: Path, seconds: int) -> Check:
-    check = Check(f"{target.name} for {seconds} s")
+def run_target(name: str, seconds: int) -> Check:
+    check = Check(f"{name} for {seconds} s")
+    target = BUILD / "fuzz" / name
+    if not os.access(target, os.X_OK):
+        check.wrong.append(f"{target} was not built")
+        return check
     corpus = BUILD / "corpus" / target.name
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = ROOT / "fuzz" / "corpus" / target.name.removeprefix("fuzz_")
