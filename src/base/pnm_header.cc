@@ -8,9 +8,7 @@ namespace {
 constexpr uint32_t kLargestSide = (uint32_t{1} << 31) - 1;
 constexpr uint32_t kLargestWhite = 65535;
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
-}
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'; }
 
 // Takes white space and numbers off the front of a text. One thread at a time.
 class Tokens {

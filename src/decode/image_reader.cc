@@ -104,7 +104,8 @@ Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
   slot_sink_.start(slot.data());
   if (!upright) turning_sink_.start(x_.outputs(), y_.outputs());
   // What is down in the image as it is seen is across in one that lies on its side.
-  const bool down_first = goes_down_first(plan.x.length, plan.x.resized, plan.y.length, plan.y.resized) != turn.swaps_axes();
+  const bool down_first =
+      goes_down_first(plan.x.length, plan.x.resized, plan.y.length, plan.y.resized) != turn.swaps_axes();
   resizer_.start(x_, y_, region.left, down_first ? ResizeOrder::down_first : ResizeOrder::across_first,
                  upright ? static_cast<RowSink&>(slot_sink_) : turning_sink_);
   PACKTRAIN_TRY(decoder->read(region, resizer_));

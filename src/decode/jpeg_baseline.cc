@@ -67,11 +67,11 @@ class Recoder {
     if (from_.data_precision != 8)
       return Status(Code::unsupported, fmt::format("a JPEG of {} bits; 8 are read", from_.data_precision));
     if (const uint64_t bytes = coefficient_bytes(from_); bytes > memory_)
-      return Status(Code::unsupported,
-                    fmt::format("a progressive JPEG of {} x {} pixels takes {} while it is recoded, and {} are "
-                                "allowed",
-                                from_.image_width, from_.image_height, bytes_in_words(bytes),
-                                bytes_in_words(memory_)));
+      return Status(
+          Code::unsupported,
+          fmt::format("a progressive JPEG of {} x {} pixels takes {} while it is recoded, and {} are "
+                      "allowed",
+                      from_.image_width, from_.image_height, bytes_in_words(bytes), bytes_in_words(memory_)));
     if (!guarded(read_all)) return failure();
     if (is_unfinished()) return false;
     if (!guarded(write_all)) return failure();
@@ -96,6 +96,8 @@ class Recoder {
     jpeg_save_markers(&self.from_, JPEG_COM, kLongestMarker);
     for (int i = 0; i < 16; ++i) jpeg_save_markers(&self.from_, JPEG_APP0 + i, kLongestMarker);
     jpeg_read_header(&self.from_, TRUE);
+    for (const jpeg_marker_struct* marker = self.from_.marker_list; marker != nullptr; marker = marker->next)
+      self.last_of_header_ = marker;
   }
   static void read_all(Recoder& self) { self.coefficients_ = jpeg_read_coefficients(&self.from_); }
 
@@ -121,8 +123,14 @@ class Recoder {
     to.write_JFIF_header = FALSE;
     to.write_Adobe_marker = FALSE;
     jpeg_write_coefficients(&to, self.coefficients_);
-    for (jpeg_saved_marker_ptr marker = self.from_.marker_list; marker != nullptr; marker = marker->next)
-      jpeg_write_marker(&to, marker->marker, marker->data, marker->data_length);
+    bool in_header = self.last_of_header_ != nullptr;
+    for (const jpeg_marker_struct* marker = self.from_.marker_list; marker != nullptr;
+         marker = marker->next) {
+      // Between scans, where nobody heeds them, these two say nothing of the colours; in front they would.
+      if (in_header || (marker->marker != JPEG_APP0 && marker->marker != JPEG_APP0 + 14))
+        jpeg_write_marker(&to, marker->marker, marker->data, marker->data_length);
+      in_header = in_header && marker != self.last_of_header_;
+    }
     jpeg_finish_compress(&to);
     jpeg_finish_decompress(&self.from_);
   }
@@ -135,6 +143,7 @@ class Recoder {
   jpeg_decompress_struct from_{};
   jpeg_compress_struct to_{};
   jvirt_barray_ptr* coefficients_ = nullptr;
+  const jpeg_marker_struct* last_of_header_ = nullptr;
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ Result<PixelDecoder*> PixelDecoders::find(Bytes encoded) {
   }
   if (encoded.empty()) return Status(Code::corrupt, "an empty file is no image");
   if (kind == MediaKind::gif || kind == MediaKind::bmp)
-    return Status(Code::unsupported,
-                  fmt::format("{} images are not decoded; JPEG, PNG, WebP and PNM are", media_kind_name(kind)));
+    return Status(Code::unsupported, fmt::format("{} images are not decoded; JPEG, PNG, WebP and PNM are",
+                                                 media_kind_name(kind)));
   return Status(Code::corrupt, fmt::format("no image: its first bytes say {}", media_kind_name(kind)));
 }
 

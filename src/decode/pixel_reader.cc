@@ -58,14 +58,14 @@ class Reader final : public PixelReader {
     const uint64_t pixels = uint64_t{image.shape.width} * image.shape.height * image.shape.channels;
     PACKTRAIN_TRY(check_memory(frame, memory_));
     if (pixels > memory_ - frame.memory)
-      return Status(Code::unsupported,
-                    fmt::format("an image of {} x {} pixels takes {}, and {} are allowed", frame.width,
-                                frame.height, bytes_in_words(pixels + frame.memory), bytes_in_words(memory_)));
+      return Status(
+          Code::unsupported,
+          fmt::format("an image of {} x {} pixels takes {}, and {} are allowed", frame.width, frame.height,
+                      bytes_in_words(pixels + frame.memory), bytes_in_words(memory_)));
     set_axis(x_, frame.width, image.shape.width);
     set_axis(y_, frame.height, image.shape.height);
     sink_.start(image);
-    const bool down_first =
-        goes_down_first(frame.width, image.shape.width, frame.height, image.shape.height);
+    const bool down_first = goes_down_first(frame.width, image.shape.width, frame.height, image.shape.height);
     resizer_.start(x_, y_, 0, down_first ? ResizeOrder::down_first : ResizeOrder::across_first, sink_);
     PACKTRAIN_TRY(decoder->read({0, 0, frame.width, frame.height, 1}, resizer_));
     assert(resizer_.done());
