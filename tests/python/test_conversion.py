@@ -141,7 +141,8 @@ def test_jpeg_of_a_quality_is_what_pillow_would_write(
         sampling = "4:4:4" if name == "ant/turned.jpg" else "4:2:0"
         theirs = opened(encoded(source, "JPEG", quality=90, subsampling=sampling))
         assert ours.quantization == theirs.quantization
-        assert ours.layer == theirs.layer, name
+        if ours.mode == "RGB":  # one component alone has nothing to be sampled against
+            assert ours.layer == theirs.layer, name
         assert levels_apart(np.asarray(ours), np.asarray(theirs)).mean() < 0.5, name
     apart = [
         levels_apart(pixels(made[key_of(name)]), shrunk(content, 128)).ravel()
