@@ -1,5 +1,6 @@
-// What ImageReader makes of any bytes: no crash, no memory beyond its bound, and a slot that is filled. The
-// first bytes choose the transform.
+// What ImageReader, PixelReader and the recoding as baseline make of any bytes: no crash, no memory beyond
+// its bound, a slot that is filled, and a recoded file with the same pixels. The first bytes choose the
+// transform.
 #include <cstdlib>
 #include <vector>
 
@@ -43,5 +44,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::byte> before = slot;
   const Status second = (*reader)->read(encoded, data[0], slot);
   if (first.code() != second.code() || (first.ok() && slot != before)) std::abort();
+
+  auto pixels = PixelReader::make(kMemory);
+  Image whole, recoded;
+  const bool reads = (*pixels)->read(encoded, 0, whole).ok();
+  Image small;
+  if ((*pixels)->read(encoded, 16, small).ok() && (small.shape.width > 16 || small.shape.height > 16))
+    std::abort();
+  std::vector<std::byte> baseline;
+  if (!recode_as_baseline(encoded, kMemory, baseline).ok() || baseline.empty() || !reads) return 0;
+  if (!(*pixels)->read(baseline, 0, recoded).ok() || recoded.shape != whole.shape ||
+      recoded.pixels != whole.pixels)
+    std::abort();
   return 0;
 }

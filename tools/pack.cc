@@ -111,6 +111,16 @@ Json report_json(const PackReport& report) {
   json.set(
       "largest_shard",
       Json::object().set("samples", report.largest_shard_samples).set("bytes", report.largest_shard_bytes));
+  if (report.conversion.images > 0) {
+    const ConversionCost& cost = report.conversion;
+    json.set("conversion", Json::object()
+                               .set("images", cost.images)
+                               .set("tried", cost.tried)
+                               .set("bytes_before", cost.bytes_before)
+                               .set("bytes_after", cost.bytes_after)
+                               .set("mean_difference", cost.mean_difference)
+                               .set("largest_difference", cost.largest_difference));
+  }
   json.set("seconds", Json::object()
                           .set("scan", report.seconds_scan)
                           .set("write", report.seconds_write)
@@ -148,6 +158,7 @@ void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
           options.format + " shards of about " +
           bytes_in_words(report.shards ? report.bytes / report.shards : 0) + ", " +
           bytes_in_words(report.bytes) + " in all");
+  if (report.conversion.images > 0) run.say(cost_in_words(report.conversion));
   run.say("inodes: " + count_in_words(report.inodes_before) + " -> " + count_in_words(report.inodes_after));
   if (report.estimated_seconds > 0) {
     run.say("time: about " + seconds_in_words(report.estimated_seconds) +
@@ -211,6 +222,9 @@ Status run_pack(PackArguments& arguments, Run& run) {
   options.jobs = run.jobs();
   options.command = run.command_line();
   options.progress = run.progress();
+  options.announce = [&run](const std::string& cost) {
+    if (!run.quiet()) run.warn(cost);
+  };
 
   PackReport failed;
   auto packed = pack(posix_storage(), options, &failed);
@@ -289,6 +303,15 @@ std::function<Status(Run&)> declare_pack(Options& options) {
             "the samples have no labels)")
       .choice("--compress", pack.compress, {"auto", "none", "deflate", "zstd", "blosc"},
               "compression, where the format has it (default auto: none)")
+      .text("--image", pack.image,
+            "what becomes of each sample's image: keep (default), jpeg:QUALITY, or raw (PPM: large, and read "
+            "without decoding); its cost is measured on some and said before anything is written")
+      .number("--max-side", pack.max_side,
+              "shrink images whose longer side has more pixels than this (with --image keep: JPEGs, to "
+              "quality 90)")
+      .flag("--baseline", pack.baseline,
+            "recode progressive JPEGs as baseline ones: the same pixels, and less "
+            "memory to decode them")
       .list("--sidecars", pack.sidecars, "indexes for other tools beside the shards: wids, dali, energon")
       .number("--skip-bad", pack.skip_bad,
               "leave out up to this many samples that cannot be read (default 0)")

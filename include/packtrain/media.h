@@ -8,7 +8,7 @@
 
 namespace packtrain {
 
-enum class MediaKind : uint8_t { unknown, jpeg, png, gif, webp, bmp, wav, flac, npy, json, text };
+enum class MediaKind : uint8_t { unknown, jpeg, png, gif, webp, bmp, pnm, wav, flac, npy, json, text };
 std::string_view media_kind_name(MediaKind kind);
 
 // What the first bytes say; `unknown` if they say nothing. Looks at no more than 64 KiB.

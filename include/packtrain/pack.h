@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,12 @@ struct PackOptions {
   std::string classes_file;
   std::string path_column, label_column;
   std::string compress = "auto";
+  // What becomes of each sample's image: "keep", "jpeg:QUALITY" or "raw" (PPM). Larger images are shrunk
+  // until their longer side is max_side; 0: none is. baseline: progressive JPEGs are recoded, with the same
+  // pixels.
+  std::string image = "keep";
+  uint64_t max_side = 0;
+  bool baseline = false;
   std::vector<std::string> sidecars;  // "wids", "dali", "energon"
   uint64_t skip_bad = 0;              // how many unreadable samples may be left out
   uint32_t task = 0, tasks = 1;       // this one of several that pack together
@@ -39,7 +46,21 @@ struct PackOptions {
   std::string command;              // recorded in pack.log.json
   double publish_wait_seconds = 5;  // how long the last shard's writer looks for the others' shards
   Progress progress;
+  // If given, gets what the conversion of images costs, in a sentence, before anything is written.
+  std::function<void(const std::string&)> announce;
 };
+
+// What converting images costs, measured on some of them before anything is written.
+struct ConversionCost {
+  uint64_t images = 0;                         // that may be converted
+  uint64_t tried = 0;                          // of them: what follows is of these
+  uint64_t bytes_before = 0, bytes_after = 0;  // as they are, and as they will be packed
+  // Between the pixels of the source, shrunk if they are, and those of the result, in grey levels of 255.
+  double mean_difference = 0;
+  uint32_t largest_difference = 0;
+  double seconds = 0;  // of one thread
+};
+std::string cost_in_words(const ConversionCost& cost);
 
 struct BadSample {
   std::string path, what;
@@ -64,6 +85,7 @@ struct PackReport {
   uint64_t shortfall_bytes = 0, shortfall_inodes = 0;  // dry run: what the target lacks of room
   double seconds_scan = 0, seconds_write = 0, seconds_publish = 0;
   double estimated_seconds = 0;  // dry run
+  ConversionCost conversion;
 };
 // On failure `report`, if given, still says what was found (bad samples, shards kept).
 Result<PackReport> pack(Storage& storage, const PackOptions& options, PackReport* on_failure = nullptr);

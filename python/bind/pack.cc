@@ -40,6 +40,16 @@ void bind_pack_report(nb::module_& module) {
   ReportClass<BadSample>(module, "BadSample", "A file that could not be packed.")
       .field("path", &BadSample::path, "Where it is.")
       .field("what", &BadSample::what, "What is wrong with it.");
+  ReportClass<ConversionCost>(
+      module, "ConversionCost",
+      "What converting images costs, measured on some of them before anything is written.")
+      .field("images", &ConversionCost::images, "How many images may be converted.")
+      .field("tried", &ConversionCost::tried, "How many of them were tried: the rest is of these.")
+      .field("bytes_before", &ConversionCost::bytes_before, "Their bytes as they are.")
+      .field("bytes_after", &ConversionCost::bytes_after, "Their bytes as they will be packed.")
+      .field("mean_difference", &ConversionCost::mean_difference,
+             "How far pixels are from the source's, shrunk if they are: in grey levels, on average.")
+      .field("largest_difference", &ConversionCost::largest_difference, "The same, at most.");
   ReportClass<PackReport>(module, "PackReport", "What pack() did.")
       .field("out", &PackReport::out, "The dataset.")
       .field("published", &PackReport::published,
@@ -73,7 +83,8 @@ void bind_pack_report(nb::module_& module) {
       .field("seconds_scan", &PackReport::seconds_scan, "Time taken to look at the source.")
       .field("seconds_write", &PackReport::seconds_write, "Time taken to write shards.")
       .field("seconds_publish", &PackReport::seconds_publish, "Time taken to write the index.")
-      .field("estimated_seconds", &PackReport::estimated_seconds, "Dry run: how long packing would take.");
+      .field("estimated_seconds", &PackReport::estimated_seconds, "Dry run: how long packing would take.")
+      .field("conversion", &PackReport::conversion, "What converting images costs; zeros without it.");
 }
 
 void bind_pack_function(nb::module_& module) {
@@ -82,9 +93,9 @@ void bind_pack_function(nb::module_& module) {
       [](Sources sources, const Path& out, const std::optional<Path>& root, std::string format,
          uint64_t shards, Size shard_size, uint64_t ranks, const std::string& order, uint64_t seed,
          const std::optional<Path>& classes, std::string path_column, std::string label_column,
-         std::string compress, std::vector<std::string> sidecars, uint64_t skip_bad, uint32_t task,
-         uint32_t tasks, bool plan, bool dry_run, uint32_t jobs, bool sync,
-         const ProgressCallback& progress) {
+         std::string compress, std::string image, uint64_t max_side, bool baseline,
+         std::vector<std::string> sidecars, uint64_t skip_bad, uint32_t task, uint32_t tasks, bool plan,
+         bool dry_run, uint32_t jobs, bool sync, const ProgressCallback& progress) {
         PackOptions options;
         options.sources = std::move(sources.named);
         options.out = out.name;
@@ -99,6 +110,9 @@ void bind_pack_function(nb::module_& module) {
         options.path_column = std::move(path_column);
         options.label_column = std::move(label_column);
         options.compress = std::move(compress);
+        options.image = std::move(image);
+        options.max_side = max_side;
+        options.baseline = baseline;
         options.sidecars = std::move(sidecars);
         options.skip_bad = skip_bad;
         options.task = task;
@@ -120,7 +134,8 @@ void bind_pack_function(nb::module_& module) {
       nb::arg("format") = "webdataset", nb::arg("shards") = 0, nb::arg("shard_size") = 0,
       nb::arg("ranks") = 1, nb::arg("order") = "shuffled", nb::arg("seed") = 0,
       nb::arg("classes") = nb::none(), nb::arg("path_column") = "", nb::arg("label_column") = "",
-      nb::arg("compress") = "auto", nb::arg("sidecars") = std::vector<std::string>(), nb::arg("skip_bad") = 0,
+      nb::arg("compress") = "auto", nb::arg("image") = "keep", nb::arg("max_side") = 0,
+      nb::arg("baseline") = false, nb::arg("sidecars") = std::vector<std::string>(), nb::arg("skip_bad") = 0,
       nb::arg("task") = 0, nb::arg("tasks") = 1, nb::arg("plan") = false, nb::arg("dry_run") = false,
       nb::arg("jobs") = 0, nb::arg("sync") = true, nb::arg("progress") = nb::none(),
       "Packs sources into a new dataset folder `out`.\n\n"
@@ -133,7 +148,9 @@ void bind_pack_function(nb::module_& module) {
       "large;\n"
       "ranks: at least one shard for each. order: 'shuffled' (by `seed`), 'stratified' or 'source'. classes: "
       "a\n"
-      "file with one class name a line. path_column, label_column: of lists. sidecars: 'wids', 'dali',\n"
+      "file with one class name a line. path_column, label_column: of lists. image: 'keep', 'jpeg:90' or "
+      "'raw'; max_side: shrink\n"
+      "larger images; baseline: recode progressive JPEGs, with the same pixels. sidecars: 'wids', 'dali',\n"
       "'energon'. skip_bad: how many unreadable samples may be left out. task, tasks: this one of several "
       "that\n"
       "pack together. plan: only plan. dry_run: only say what would be done. jobs: threads, 0 for the cores\n"

@@ -72,7 +72,7 @@ void bind_transform(nb::module_& module) {
       nb::arg("memory") = nb::none(),
       nb::sig("def transform_image(data: bytes, spec: ImageSpec, *, key: int = 0, memory: int | None = None) "
               "-> numpy.typing.NDArray[typing.Any]"),
-      "Decodes and transforms one image, the bytes of a JPEG, PNG or WebP file, as a loader does. "
+      "Decodes and transforms one image, the bytes of a JPEG, PNG, WebP or PNM file, as a loader does. "
       "`key` settles\n"
       "every random choice. `memory`: the most bytes that may be held of it while it is decoded; none: "
       "half of\n"

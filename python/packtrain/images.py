@@ -177,11 +177,11 @@ def _content(data: Any) -> bytes:
     return view.tobytes()
 
 
-DECODED = ("jpeg", "png", "webp")
+DECODED = ("jpeg", "png", "webp", "pnm")
 
 
 def is_image(content: bytes) -> bool:
-    """Whether these bytes begin like a JPEG, PNG or WebP file; names do not count."""
+    """Whether these bytes begin like a JPEG, PNG, WebP or PNM file; names do not count."""
     return _core.media_kind(content) in DECODED
 
 
@@ -202,7 +202,7 @@ def find_image_fields(data: _core.Dataset) -> list[str]:
         return candidates + (others if candidates[0] in IMAGE_FIELDS else [])
     found = f"several: {', '.join(candidates)}" if candidates else "none"
     raise InvalidError(
-        f"of the fields of a sample, those that hold a JPEG, PNG or WebP image are {found}; say "
+        f"of the fields of a sample, those that hold a JPEG, PNG, WebP or PNM image are {found}; say "
         f"which one to decode with image_field= (there are: {', '.join(data.fields)})",
         data.path,
     )

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/little_endian.h"
+#include "base/pnm_header.h"
 
 namespace packtrain {
 
@@ -86,6 +87,8 @@ std::string_view media_kind_name(MediaKind kind) {
       return "webp";
     case MediaKind::bmp:
       return "bmp";
+    case MediaKind::pnm:
+      return "pnm";
     case MediaKind::wav:
       return "wav";
     case MediaKind::flac:
@@ -112,6 +115,7 @@ MediaKind media_kind(Bytes head) {
   if (starts_with(head, "fLaC")) return MediaKind::flac;
   if (starts_with(head, "\x93NUMPY")) return MediaKind::npy;
   if (looks_like_bmp(head)) return MediaKind::bmp;
+  if (read_pnm_header(head)) return MediaKind::pnm;
   std::string_view text(reinterpret_cast<const char*>(head.data()), std::min(head.size(), kBytesLookedAt));
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // byte order mark
   if (!looks_like_text(text)) return MediaKind::unknown;

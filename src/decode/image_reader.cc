@@ -1,37 +1,16 @@
 // ImageReader: header, crop, decode and resize row by row, numbers into the slot.
 #include <algorithm>
-#include <array>
 #include <cassert>
 
-#include <fmt/format.h>
-
-#include "base/words.h"
 #include "decode/crop.h"
 #include "decode/kernel_sets.h"
 #include "decode/orientation.h"
-#include "decode/pixel_decoder.h"
+#include "decode/pixel_decoders.h"
 #include "packtrain/transform.h"
 
 namespace packtrain {
 
 namespace {
-
-// Decoders of libraries that were absent when this was built.
-#ifndef PACKTRAIN_HAVE_PNG
-constexpr std::unique_ptr<PixelDecoder> (*make_png_decoder)() = nullptr;
-#endif
-#ifndef PACKTRAIN_HAVE_WEBP
-constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)() = nullptr;
-#endif
-
-struct ImageFormat {
-  MediaKind kind;
-  std::unique_ptr<PixelDecoder> (*make)();  // none where the library was absent
-  std::string_view library;
-};
-constexpr ImageFormat kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder, "libjpeg-turbo"},
-                                    {MediaKind::png, make_png_decoder, "libpng"},
-                                    {MediaKind::webp, make_webp_decoder, "libwebp"}};
 
 // Output rows go straight into the slot.
 class SlotSink final : public RowSink {
@@ -65,13 +44,6 @@ ResizeAxis::Request request_of(const AxisCrop& crop, uint32_t frame_length, uint
   return request;
 }
 
-// As Pillow 13 chooses: down first where that makes the image smaller by more than twice what across would.
-// (Earlier versions always go across first.)
-bool goes_down_first(const CropPlan& plan) {
-  const auto loss = [](const AxisCrop& axis) { return int64_t{axis.length} - axis.resized; };
-  return loss(plan.y) > 2 * std::max<int64_t>(loss(plan.x), 0);
-}
-
 // The most by which an image may be shrunk while it is decoded, so that no output pixel is made of less than
 // one.
 uint32_t choose_shrink(const CropPlan& plan) {
@@ -87,60 +59,28 @@ class Reader final : public ImageReader {
       : spec_(spec), memory_(memory), resizer_(kernels.resample), slot_sink_(spec, kernels.pixels) {}
 
   Status read(Bytes encoded, uint64_t key, MutableBytes slot) override;
-  uint64_t warnings() const override {
-    uint64_t sum = 0;
-    for (const auto& decoder : decoders_)
-      if (decoder) sum += decoder->warnings();
-    return sum;
-  }
+  uint64_t warnings() const override { return decoders_.warnings(); }
   uint64_t memory_wanted() const override { return memory_wanted_; }
 
  private:
-  Result<PixelDecoder*> decoder_for(Bytes encoded);
-
   const ImageSpec spec_;
   const uint64_t memory_;
   uint64_t memory_wanted_ = 0;
-  // In the order of kFormats; each is made when the first such image comes.
-  std::array<std::unique_ptr<PixelDecoder>, std::size(kFormats)> decoders_;
+  PixelDecoders decoders_;
   ResizeAxis x_, y_;
   RowResizer resizer_;
   SlotSink slot_sink_;
   TurningSink turning_sink_;
 };
 
-Result<PixelDecoder*> Reader::decoder_for(Bytes encoded) {
-  constexpr size_t kHeadBytes = 64;
-  const MediaKind kind = media_kind(encoded.first(std::min(encoded.size(), kHeadBytes)));
-  for (size_t i = 0; i < std::size(kFormats); ++i) {
-    if (kFormats[i].kind != kind) continue;
-    if (kFormats[i].make == nullptr)
-      return Status(Code::unsupported,
-                    fmt::format("this build of packtrain reads no {}: {} was absent when it was built "
-                                "(docs/dependencies.md)",
-                                media_kind_name(kind), kFormats[i].library));
-    if (!decoders_[i]) decoders_[i] = kFormats[i].make();
-    return decoders_[i].get();
-  }
-  if (encoded.empty()) return Status(Code::corrupt, "an empty file is no image");
-  if (kind == MediaKind::gif || kind == MediaKind::bmp)
-    return Status(Code::unsupported,
-                  fmt::format("{} images are not decoded; JPEG, PNG and WebP are", media_kind_name(kind)));
-  return Status(Code::corrupt, fmt::format("no image: its first bytes say {}", media_kind_name(kind)));
-}
-
 Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
   assert(slot.size() == spec_.bytes());
   memory_wanted_ = 0;
-  PACKTRAIN_ASSIGN(decoder, decoder_for(encoded));
+  PACKTRAIN_ASSIGN(decoder, decoders_.find(encoded));
   PACKTRAIN_ASSIGN(frame, decoder->open(encoded));
-  if (frame.memory > memory_) {
+  if (Status status = check_memory(frame, memory_); !status.ok()) {
     memory_wanted_ = frame.memory;
-    return Status(Code::unsupported,
-                  fmt::format("{} of {} x {} pixels takes {} while it is decoded, and {} are allowed; stored "
-                              "{} it would take little",
-                              frame.form, frame.width, frame.height, bytes_in_words(frame.memory),
-                              bytes_in_words(memory_), frame.smaller_form));
+    return status;
   }
   const Orientation turn(spec_.exif_orientation ? frame.orientation : uint8_t{1});
   CropPlan plan = turn.swaps_axes() ? plan_crop(spec_, frame.height, frame.width, key)
@@ -164,7 +104,8 @@ Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
   slot_sink_.start(slot.data());
   if (!upright) turning_sink_.start(x_.outputs(), y_.outputs());
   // What is down in the image as it is seen is across in one that lies on its side.
-  const bool down_first = goes_down_first(plan) != turn.swaps_axes();
+  const bool down_first =
+      goes_down_first(plan.x.length, plan.x.resized, plan.y.length, plan.y.resized) != turn.swaps_axes();
   resizer_.start(x_, y_, region.left, down_first ? ResizeOrder::down_first : ResizeOrder::across_first,
                  upright ? static_cast<RowSink&>(slot_sink_) : turning_sink_);
   PACKTRAIN_TRY(decoder->read(region, resizer_));
@@ -174,13 +115,6 @@ Status Reader::read(Bytes encoded, uint64_t key, MutableBytes slot) {
 }
 
 }  // namespace
-
-std::vector<ImageDecoderInfo> image_decoders() {
-  std::vector<ImageDecoderInfo> infos;
-  for (const ImageFormat& format : kFormats)
-    infos.push_back({format.kind, format.make != nullptr, format.library});
-  return infos;
-}
 
 Result<std::unique_ptr<ImageReader>> ImageReader::make(const ImageSpec& spec, uint64_t memory,
                                                        std::string_view kernels) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/little_endian.h"
+#include "base/pnm_header.h"
 #include "decode/jpeg_header.h"
 #include "packtrain/decode.h"
 
@@ -83,7 +84,7 @@ std::optional<ImageShape> webp_shape(Bytes data) {
 }  // namespace
 
 std::optional<ImageShape> image_shape(Bytes head) {
-  switch (media_kind(head.first(std::min<size_t>(head.size(), 64)))) {
+  switch (media_kind(head.first(std::min(head.size(), kPnmHeadBytes)))) {
     case MediaKind::jpeg: {
       const auto header = read_jpeg_header(head);
       return header ? std::optional(header->shape) : std::nullopt;
@@ -96,6 +97,11 @@ std::optional<ImageShape> image_shape(Bytes head) {
       return webp_shape(head);
     case MediaKind::bmp:
       return bmp_shape(head);
+    case MediaKind::pnm: {
+      const auto header = read_pnm_header(head);
+      return header ? std::optional(ImageShape{header->width, header->height, header->channels})
+                    : std::nullopt;
+    }
     default:
       return std::nullopt;
   }

@@ -9,6 +9,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA, kApp1 = 0xE1, kApp14 = 0xEE;
+constexpr uint8_t kProgressiveFrame = 0xC2;
 constexpr std::string_view kExifTag("Exif\0\0", 6);
 constexpr size_t kFrameHeaderBytes = 6;  // precision, height, width, number of components
 
@@ -20,6 +21,24 @@ uint32_t big_endian16(Bytes data, size_t at) {
 // SOF0 to SOF15 without DHT (C4), JPG (C8) and DAC (CC), which share the range.
 bool starts_frame(uint8_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+}
+
+// From three bytes a component: its number, its sampling factors, its table.
+Chroma chroma_of(Bytes components, uint32_t count) {
+  if (count == 1) return Chroma::grey;
+  uint32_t luma_across = 0, luma_down = 0, across = 1, down = 1;
+  for (uint32_t i = 0; i < count && i * 3 + 1 < components.size(); ++i) {
+    const uint8_t factors = byte_at(components, i * 3 + 1);
+    if (i == 0) {
+      luma_across = factors >> 4;
+      luma_down = factors & 15;
+    } else {
+      across = std::max<uint32_t>(across, factors >> 4);
+      down = std::max<uint32_t>(down, factors & 15);
+    }
+  }
+  if (luma_across < 2 * across) return Chroma::s444;
+  return luma_down < 2 * down ? Chroma::s422 : Chroma::s420;
 }
 bool stands_alone(uint8_t marker) { return marker == 0x01 || (marker >= 0xD0 && marker <= kStartOfImage); }
 
@@ -49,10 +68,12 @@ std::optional<JpegHeader> read_jpeg_header(Bytes data) {
     if (starts_frame(marker)) {
       if (body.size() < kFrameHeaderBytes) return std::nullopt;
       header.bits = byte_at(body, 0);
+      header.progressive = marker == kProgressiveFrame;
       header.shape = {big_endian16(body, 3), big_endian16(body, 1), byte_at(body, 5)};
       // Height 0 means that it follows behind the first scan: not known from the header.
       const ImageShape& shape = header.shape;
       if (shape.width == 0 || shape.height == 0 || shape.channels == 0) return std::nullopt;
+      header.chroma = chroma_of(body.subspan(kFrameHeaderBytes), shape.channels);
       return header;
     }
     if (marker == kApp14 && body.size() >= 5 && std::memcmp(body.data(), "Adobe", 5) == 0)

@@ -1,8 +1,7 @@
 // Part of a JPEG, through the scanline interface of libjpeg-turbo: columns by whole blocks, rows skipped in
 // front and left undone behind. Pixels are those of a full decode, to the bit.
-#include "decode/jpeg_memory.h"
+#include "decode/jpeg_input.h"
 
-#include <csetjmp>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -26,68 +25,6 @@ constexpr JDIMENSION kNarrowest = 32;  // of fewer columns the library would not
 // memory.
 constexpr size_t kAlignment = 64, kOffAlignment = 8;
 constexpr uint64_t kRowMemory = uint64_t{32} << 20;  // twice what the widest image takes without coefficients
-constexpr int kMostScans = 500;                      // a progressive file may hold endless empty ones
-
-// Oddities that leave every pixel in place: real photo collections hold such files, and Pillow reads them.
-bool is_harmless(int message) {
-  return message == JWRN_EXTRANEOUS_DATA || message == JWRN_JFIF_MAJOR || message == JWRN_ADOBE_XFORM;
-}
-
-Code code_of(int message) {
-  switch (message) {
-    case JERR_OUT_OF_MEMORY:
-      return Code::no_room;
-    case JERR_BAD_PRECISION:
-    case JERR_SOF_UNSUPPORTED:
-    case JERR_ARITH_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_IMAGE_TOO_BIG:
-    case JERR_NOT_COMPILED:
-      return Code::unsupported;
-    default:
-      return Code::corrupt;
-  }
-}
-
-struct Errors : jpeg_error_mgr {
-  jmp_buf jump;
-  uint64_t harmless = 0;
-  bool too_many_scans = false;
-};
-
-Errors& errors_of(j_common_ptr info) { return *static_cast<Errors*>(info->err); }
-
-[[noreturn]] void leave(j_common_ptr info) { std::longjmp(errors_of(info).jump, 1); }
-
-void take_message(j_common_ptr info, int level) {
-  if (level >= 0) return;  // a trace
-  Errors& errors = errors_of(info);
-  if (!is_harmless(errors.msg_code)) leave(info);
-  ++errors.harmless;
-}
-
-void print_nothing(j_common_ptr) {}
-
-// The whole file is in memory: what is asked for beyond its end is not there.
-boolean refuse_to_refill(j_decompress_ptr info) {
-  info->err->msg_code = JERR_INPUT_EOF;
-  leave(reinterpret_cast<j_common_ptr>(info));
-}
-void skip_bytes(j_decompress_ptr info, long count) {
-  if (count <= 0) return;
-  if (static_cast<size_t>(count) > info->src->bytes_in_buffer) refuse_to_refill(info);
-  info->src->next_input_byte += count;
-  info->src->bytes_in_buffer -= static_cast<size_t>(count);
-}
-void do_nothing(j_decompress_ptr) {}
-
-void count_scans(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
-  errors_of(info).too_many_scans = true;
-  leave(info);
-}
 
 // Pillow's arithmetic, to the bit. Four inks are stored inverted, as Adobe's programs do: Pillow takes that
 // for granted.
@@ -104,20 +41,9 @@ void inks_to_rgb(const uint8_t* inks, size_t pixels, uint8_t* rgb) {
 class JpegDecoder final : public PixelDecoder {
  public:
   JpegDecoder() : working_memory_(kRowMemory) {
-    info_.err = jpeg_std_error(&errors_);
-    errors_.error_exit = leave;
-    errors_.emit_message = take_message;
-    errors_.output_message = print_nothing;
+    info_.err = &errors_;
     made_ = guarded([](JpegDecoder& self) { jpeg_create_decompress(&self.info_); });
     if (made_) working_memory_.serve(info_);
-    source_.init_source = do_nothing;
-    source_.fill_input_buffer = refuse_to_refill;
-    source_.skip_input_data = skip_bytes;
-    source_.resync_to_restart = jpeg_resync_to_restart;
-    source_.term_source = do_nothing;
-    progress_.progress_monitor = count_scans;
-    info_.src = &source_;
-    info_.progress = &progress_;
   }
   ~JpegDecoder() override { jpeg_destroy_decompress(&info_); }
   JpegDecoder(const JpegDecoder&) = delete;
@@ -136,19 +62,15 @@ class JpegDecoder final : public PixelDecoder {
     step(*this);
     return true;
   }
-  Status failure();
-  // Bytes of coefficients that the library holds until the last scan has been read; 0 if there is but one
-  // scan.
-  uint64_t coefficient_bytes();
+  Status failure() { return errors_.failure(reinterpret_cast<j_common_ptr>(&info_), "decode the JPEG"); }
   bool has_end_marker() const;
   static void read_region(JpegDecoder& self);
 
   JpegMemory working_memory_;
   bool made_ = false;
   jpeg_decompress_struct info_{};
-  Errors errors_;
-  jpeg_source_mgr source_{};
-  jpeg_progress_mgr progress_{};
+  JpegErrors errors_;
+  JpegInput input_;
   std::vector<uint8_t> rows_;  // kRowsAtATime of them, as the library gives them
   std::vector<uint8_t> rgb_;   // the same as RGB, for images of four inks
   Region region_;              // what read_region is to do
@@ -156,35 +78,10 @@ class JpegDecoder final : public PixelDecoder {
   size_t row_bytes_ = 0, rgb_row_bytes_ = 0;
 };
 
-Status JpegDecoder::failure() {
-  char text[JMSG_LENGTH_MAX] = "";
-  const int message = errors_.msg_code;
-  const bool too_many_scans = std::exchange(errors_.too_many_scans, false);
-  errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
-  jpeg_abort_decompress(&info_);
-  if (too_many_scans)
-    return Status(Code::corrupt, fmt::format("cannot decode the JPEG: more than {} scans", kMostScans));
-  return Status(code_of(message), std::string("cannot decode the JPEG: ") + text);
-}
-
-uint64_t JpegDecoder::coefficient_bytes() {
-  if (!jpeg_has_multiple_scans(&info_)) return 0;
-  uint64_t bytes = 0;
-  for (int i = 0; i < info_.num_components; ++i) {
-    // Rounded up to whole units of all components, as the library does.
-    const jpeg_component_info& component = info_.comp_info[i];
-    const auto round_up = [](uint64_t value, uint64_t step) { return (value + step - 1) / step * step; };
-    bytes += round_up(component.width_in_blocks, static_cast<uint64_t>(component.h_samp_factor)) *
-             round_up(component.height_in_blocks, static_cast<uint64_t>(component.v_samp_factor)) *
-             sizeof(JBLOCK);
-  }
-  return bytes;
-}
-
 // Behind the header: a thumbnail in front may hold one too. At the very end in nearly every file.
 bool JpegDecoder::has_end_marker() const {
-  const JOCTET* data = source_.next_input_byte;
-  for (size_t at = source_.bytes_in_buffer; at >= 2; --at)
+  const JOCTET* data = input_.source.next_input_byte;
+  for (size_t at = input_.source.bytes_in_buffer; at >= 2; --at)
     if (data[at - 2] == 0xFF && data[at - 1] == JPEG_EOI) return true;
   return false;
 }
@@ -192,8 +89,7 @@ bool JpegDecoder::has_end_marker() const {
 Result<Frame> JpegDecoder::open(Bytes encoded) {
   if (!made_) return Status(Code::no_room, "no memory for a JPEG decoder");
   jpeg_abort_decompress(&info_);
-  source_.next_input_byte = reinterpret_cast<const JOCTET*>(encoded.data());
-  source_.bytes_in_buffer = encoded.size();
+  input_.feed(info_, encoded);
   if (!guarded([](JpegDecoder& self) { jpeg_read_header(&self.info_, TRUE); })) return failure();
   if (info_.num_components != 1 && info_.num_components != 3 && info_.num_components != 4)
     return Status(Code::unsupported,
@@ -203,7 +99,8 @@ Result<Frame> JpegDecoder::open(Bytes encoded) {
     return Status(Code::unsupported, fmt::format("a JPEG of {} bits; 8 are read", info_.data_precision));
   if (!has_end_marker()) return Status(Code::corrupt, "the JPEG is cut short: its end marker is missing");
   Frame frame{info_.image_width, info_.image_height, 1};
-  frame.memory = coefficient_bytes();
+  // Held until the last scan has been read.
+  if (jpeg_has_multiple_scans(&info_)) frame.memory = coefficient_bytes(info_);
   frame.form = "a progressive JPEG";
   frame.smaller_form = "as baseline JPEG";
   working_memory_.allow(frame.memory + kRowMemory);

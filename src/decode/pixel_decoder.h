@@ -42,5 +42,6 @@ class PixelDecoder {
 std::unique_ptr<PixelDecoder> make_jpeg_decoder();
 std::unique_ptr<PixelDecoder> make_png_decoder();
 std::unique_ptr<PixelDecoder> make_webp_decoder();
+std::unique_ptr<PixelDecoder> make_pnm_decoder();
 
 }  // namespace packtrain

@@ -17,6 +17,10 @@ void grow(std::vector<T>& vector, size_t size) {
 
 }  // namespace
 
+bool goes_down_first(uint32_t width, uint32_t new_width, uint32_t height, uint32_t new_height) {
+  return int64_t{height} - new_height > 2 * std::max<int64_t>(int64_t{width} - new_width, 0);
+}
+
 void RowResizer::start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_begin, ResizeOrder order,
                        RowSink& output) {
   x_ = &x;

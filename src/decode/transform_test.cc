@@ -8,73 +8,15 @@
 #include <random>
 #include <vector>
 
-// For images that encode_jpeg does not make: progressive ones and odd samplings.
-#include <cstdio>
-
-#include <jpeglib.h>
-
 #include "decode/allocations_test_support.h"
 #include "decode/crop.h"
 #include "decode/exif.h"
+#include "decode/jpeg_test_support.h"
 #include "decode/kernel_sets.h"
 #include "decode/row_resizer.h"
 
 namespace packtrain {
 namespace {
-
-Image photo(uint32_t width, uint32_t height, uint32_t channels = 3, uint32_t seed = 1) {
-  Image image{{width, height, channels}, std::vector<uint8_t>(size_t{width} * height * channels)};
-  uint32_t noise = seed;
-  uint8_t* pixel = image.pixels.data();
-  for (uint32_t y = 0; y < height; ++y)
-    for (uint32_t x = 0; x < width; ++x)
-      for (uint32_t c = 0; c < channels; ++c) {
-        noise = noise * 1664525 + 1013904223;
-        const uint32_t slope = (x * (c + 1) + y * (3 - c % 3)) % 448;  // up and down again
-        *pixel++ = static_cast<uint8_t>((slope < 224 ? slope : 447 - slope) + noise / (1u << 27));
-      }
-  return image;
-}
-
-struct Encoding {
-  int across = 1, down = 1;  // luma samples for each of chroma
-  bool progressive = false;
-  bool inks = false;  // four components, as Adobe's programs store them
-  int restart = 0;
-};
-
-std::vector<std::byte> encode(const Image& image, const Encoding& encoding) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* data = nullptr;
-  unsigned long bytes = 0;
-  jpeg_mem_dest(&info, &data, &bytes);
-  info.image_width = image.shape.width;
-  info.image_height = image.shape.height;
-  info.input_components = static_cast<int>(image.shape.channels);
-  info.in_color_space = encoding.inks ? JCS_CMYK : image.shape.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 90, TRUE);
-  if (encoding.inks) jpeg_set_colorspace(&info, JCS_YCCK);
-  info.comp_info[0].h_samp_factor = encoding.across;
-  info.comp_info[0].v_samp_factor = encoding.down;
-  info.restart_interval = static_cast<unsigned>(encoding.restart);
-  if (encoding.progressive) jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  const size_t stride = size_t{image.shape.width} * image.shape.channels;
-  while (info.next_scanline < info.image_height) {
-    auto* row = const_cast<uint8_t*>(&image.pixels[info.next_scanline * stride]);
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  const auto* begin = reinterpret_cast<const std::byte*>(data);
-  std::vector<std::byte> encoded(begin, begin + bytes);
-  std::free(data);
-  return encoded;
-}
 
 std::unique_ptr<ImageReader> reader_of(const ImageSpec& spec, uint64_t memory = 64 << 20) {
   auto reader = ImageReader::make(spec, memory);

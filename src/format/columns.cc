@@ -32,6 +32,8 @@ std::string field_of_column(std::string_view column, Bytes first) {
   switch (media_kind(first)) {
     case MediaKind::jpeg:
       return "jpg";
+    case MediaKind::pnm:
+      return "ppm";
     case MediaKind::png:
     case MediaKind::gif:
     case MediaKind::webp:
@@ -49,7 +51,7 @@ std::string field_of_column(std::string_view column, Bytes first) {
 }
 
 bool is_image_field(std::string_view field) {
-  return among(field, {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm", "pgm"});
+  return among(field, {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm", "pgm", "pnm"});
 }
 
 bool is_image_set(const WriteSpec& spec) {

@@ -38,6 +38,7 @@ struct Cell {
   uint32_t inner_field = 0;
   uint16_t field = 0;  // into Catalog::fields
   Origin origin = Origin::file;
+  bool converted = false;  // an image that is not packed as it is; `size` is the source's
 };
 
 struct CatalogSample {
@@ -114,7 +115,8 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options);
 // [A-Za-z0-9_/-] only, so short that key + "." + field fits into 100 bytes. Deterministic. A key that is not
 // its sample's stem is added to the catalog's names.
 std::vector<NameRef> make_keys(Catalog& catalog);
-// The name a field's bytes get in the dataset's own record of names: safe to extract, relative, without "..".
+// The name a field's bytes get in the dataset's own record of names: safe to extract, relative, without "..";
+// of a converted image with the extension of what it became.
 std::string recorded_path(const Catalog& catalog, const Cell& cell);
 
 }  // namespace packtrain

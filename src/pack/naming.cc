@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "pack/catalog.h"
+#include "pack/stems.h"
 
 namespace packtrain {
 namespace {
@@ -148,6 +149,15 @@ std::string recorded_path(const Catalog& catalog, const Cell& cell) {
     out += part == ".." ? "_parent" : part;
   }
   std::replace(out.begin(), out.end(), '\0', '_');
+  if (cell.converted) {
+    const std::string& field = catalog.fields[cell.field];
+    const size_t name = out.rfind('/') + 1;
+    const NameParts parts = split_name(std::string_view(out).substr(name));
+    if (field_name(parts.extension) != field) {
+      out.resize(name + parts.stem_bytes);
+      out.append(1, '.').append(field);
+    }
+  }
   return out.empty() ? "_" : out;
 }
 

@@ -88,6 +88,7 @@ class Packer {
   const Format* format_ = nullptr;
   std::string out_, part_, token_;
   bool resumed_ = false;
+  ImageConversion conversion_;
 };
 
 Status Packer::check_options() {
@@ -112,6 +113,8 @@ Status Packer::check_options() {
     return Status(Code::unsupported,
                   "cannot write the format '" + options_.format + "'; choose from " + names);
   }
+  PACKTRAIN_ASSIGN(conversion, parse_conversion(options_));
+  conversion_ = conversion;
   const std::string& compress = options_.compress;
   if (compress != "auto" && compress != "none" && !format_->create) {
     return Status(Code::unsupported, std::string(format_->name) +
@@ -195,12 +198,16 @@ Result<Catalog> Packer::scan_sources() {
                                      "; check --root, or leave them out with --skip-bad " +
                                      std::to_string(catalog.missing_count));
   }
+  PACKTRAIN_TRY(mark_images(catalog, conversion_));
   return catalog;
 }
 
 Result<Plan> Packer::make_new_plan() {
   PACKTRAIN_ASSIGN(catalog, scan_sources());
-  return make_plan(storage_, std::move(catalog), options_);
+  PACKTRAIN_ASSIGN(plan, make_plan(storage_, std::move(catalog), options_));
+  if (plan.conversion.any() && options_.announce && !options_.dry_run)
+    options_.announce(cost_in_words(plan.cost));
+  return plan;
 }
 
 Result<Plan> Packer::load_plan() {
@@ -272,7 +279,7 @@ uint64_t Packer::planned_bytes(const Plan& plan, const std::vector<uint32_t>& sh
       const uint64_t sample = plan.order[i];
       for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
            ++cell) {
-        bytes += 512 + (plan.catalog.cells[cell].size + 511) / 512 * 512;
+        bytes += 512 + (plan.expected_size(plan.catalog.cells[cell]) + 511) / 512 * 512;
       }
     }
   }
@@ -320,7 +327,7 @@ bool Packer::source_is_far(const Plan& plan) const {
 
 Status Packer::write(const Plan& plan) {
   const auto start = Clock::now();
-  const bool planned = plan.compress == "none" && format_->layout;
+  const bool planned = plan.compress == "none" && format_->layout && !plan.conversion.any();
   std::vector<uint32_t> to_write, to_scatter, all;
   uint64_t samples = 0;
   for (uint32_t number = 0; number < plan.shards.size(); ++number) {
@@ -455,6 +462,9 @@ void Packer::estimate(const Plan& plan) {
   const uint32_t threads = source_is_far(plan) ? std::max(jobs, kFarThreads) : jobs;
   const double each = since(start) / static_cast<double>(cells);
   report.estimated_seconds = each * static_cast<double>(plan.catalog.cells.size()) / threads;
+  if (plan.cost.tried > 0)
+    report.estimated_seconds += plan.cost.seconds / static_cast<double>(plan.cost.tried) *
+                                static_cast<double>(plan.cost.images) / jobs;
 }
 
 void Packer::describe(const Plan& plan) {
@@ -470,11 +480,16 @@ void Packer::describe(const Plan& plan) {
   report.hidden_skipped = skipped.hidden;
   report.temporary_skipped = skipped.temporary;
   report.other_skipped = skipped.special + skipped.broken_links + skipped.loops;
-  report.fields = plan.catalog.fields;
+  std::vector<bool> used(plan.catalog.fields.size(), !plan.conversion.any());
+  if (plan.conversion.any())  // which leaves names behind that no field has any more
+    for (const Cell& cell : plan.catalog.cells) used[cell.field] = true;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) report.fields.push_back(plan.catalog.fields[i]);
   std::sort(report.fields.begin(), report.fields.end());
   report.splits = plan.catalog.splits;
   report.classes = plan.catalog.classes.size();
   report.inodes_after = plan.shards.size() + 5;
+  report.conversion = plan.cost;
   std::vector<uint32_t> all(plan.shards.size());
   std::iota(all.begin(), all.end(), 0U);
   report.bytes = planned_bytes(plan, all);

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/words.h"
+#include "pack/conversion_cost.h"
 #include "pack/random.h"
 
 namespace packtrain {
@@ -31,10 +32,11 @@ std::string_view order_name(PackOrder order) {
 
 // What a sample will take in its shard, about exactly: a head of 512 bytes and padding for each field, as in
 // a tar.
-uint64_t packed_bytes(const Catalog& catalog, uint64_t sample) {
+uint64_t packed_bytes(const Plan& plan, uint64_t sample) {
+  const Catalog& catalog = plan.catalog;
   uint64_t bytes = 0;
   for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
-    bytes += 512 + (catalog.cells[cell].size + 511) / 512 * 512;
+    bytes += 512 + (plan.expected_size(catalog.cells[cell]) + 511) / 512 * 512;
   }
   return bytes;
 }
@@ -58,7 +60,7 @@ void stratify(const Catalog& catalog, std::vector<uint64_t>& samples, uint64_t s
 
 // Ends of the shards in `samples`: counts that differ by one at most, or bytes as even as whole samples
 // allow.
-std::vector<uint64_t> cut(const Catalog& catalog, const std::vector<uint64_t>& samples, uint64_t shards,
+std::vector<uint64_t> cut(const Plan& plan, const std::vector<uint64_t>& samples, uint64_t shards,
                           bool by_bytes, uint64_t total_bytes) {
   std::vector<uint64_t> ends;
   if (!by_bytes) {
@@ -70,7 +72,7 @@ std::vector<uint64_t> cut(const Catalog& catalog, const std::vector<uint64_t>& s
   }
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < samples.size(); ++i) {
-    const uint64_t next = bytes + packed_bytes(catalog, samples[i]);
+    const uint64_t next = bytes + packed_bytes(plan, samples[i]);
     // The cut goes to whichever side of this sample is nearer to where it should be.
     while (ends.size() + 1 < shards) {
       const auto target =
@@ -144,6 +146,12 @@ bool same_but_for_files(const Catalog& a, const Catalog& b, size_t i) {
 
 }  // namespace
 
+uint64_t Plan::expected_size(const Cell& cell) const {
+  if (!cell.converted || cost.bytes_before == 0) return cell.size;
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(cell.size) * cost.bytes_after /
+                               cost.bytes_before);
+}
+
 Result<std::string> plan_identity(Storage& storage, const PackOptions& options) {
   Json json = Json::object();
   Json sources = Json::array();
@@ -159,6 +167,11 @@ Result<std::string> plan_identity(Storage& storage, const PackOptions& options) 
   Json sidecars = Json::array();
   for (const std::string& sidecar : options.sidecars) sidecars.push(sidecar);
   json.append("sidecars", std::move(sidecars));
+  PACKTRAIN_ASSIGN(conversion, parse_conversion(options));
+  if (conversion.any())
+    json.append("image", options.image)
+        .append("max_side", options.max_side)
+        .append("baseline", options.baseline);
   if (!options.classes_file.empty()) {
     PACKTRAIN_ASSIGN(text, read_whole(storage, options.classes_file));
     json.append("classes", xxh128_hex(as_bytes(text)));
@@ -188,6 +201,11 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     plan.stream_files.push_back({path, info.size, info.mtime_ns});
   }
 
+  PACKTRAIN_ASSIGN(conversion, parse_conversion(options));
+  plan.conversion = conversion;
+  PACKTRAIN_ASSIGN(cost, measure_conversion(storage, plan, options));
+  plan.cost = cost;
+
   const Format* format = find_format(options.format);
   if (!format)
     return Status(Code::unsupported,
@@ -198,7 +216,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
   for (uint64_t i = 0; i < plan.catalog.samples.size(); ++i) {
     const uint32_t split = plan.catalog.samples[i].split;
     of_split[split].push_back(i);
-    bytes[split] += packed_bytes(plan.catalog, i);
+    bytes[split] += packed_bytes(plan, i);
   }
   const uint64_t most_bytes = *std::max_element(bytes.begin(), bytes.end());
   if (options.shards != 0 && options.ranks > options.shards)
@@ -238,7 +256,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     uint64_t first = 0;
     // Dealt-out shards must stay whole, so stratified ones are even by count.
     const bool cut_by_bytes = by_bytes && options.order != PackOrder::stratified;
-    for (uint64_t end : cut(plan.catalog, samples, shards, cut_by_bytes, bytes[split])) {
+    for (uint64_t end : cut(plan, samples, shards, cut_by_bytes, bytes[split])) {
       plan.shards.push_back({"", split, base + first, end - first});
       first = end;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pack/catalog.h"
+#include "pack/image_conversion.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
 #include "packtrain/status.h"
@@ -54,7 +55,11 @@ struct Plan {
   std::string compress;  // "none" or a codec
   std::string identity;  // JSON of every option that the output depends on
   uint64_t renamed = 0;  // keys that differ from their stem
+  ImageConversion conversion;
+  ConversionCost cost;  // of the conversion, measured when the plan was made
 
+  // What the cell will take in the dataset: about, where it is converted.
+  uint64_t expected_size(const Cell& cell) const;
   std::string_view key(uint64_t sample) const { return catalog.name(keys[sample]); }
 };
 

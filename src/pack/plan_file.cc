@@ -61,6 +61,22 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   Json json = Json::object();
   json.append("version", kPlanVersion).append("identity", plan.identity).append("format", plan.format);
   json.append("compress", plan.compress).append("renamed", plan.renamed);
+  if (plan.conversion.any()) {
+    const ImageConversion& conversion = plan.conversion;
+    const ConversionCost& cost = plan.cost;
+    json.append("conversion", Json::array()
+                                  .push(static_cast<uint64_t>(conversion.form))
+                                  .push(conversion.quality)
+                                  .push(conversion.max_side)
+                                  .push(conversion.baseline));
+    json.append("cost", Json::array()
+                            .push(cost.images)
+                            .push(cost.tried)
+                            .push(cost.bytes_before)
+                            .push(cost.bytes_after)
+                            .push(cost.mean_difference)
+                            .push(cost.largest_difference));
+  }
   json.append("fields", strings(catalog.fields))
       .append("files", catalog.files)
       .append("bytes", catalog.bytes);
@@ -109,7 +125,8 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   writer.add("texts", catalog.texts);
   writer.add("order", plan.order);
   add_column<uint64_t>(writer, "cell.kind", catalog.cells, [](const Cell& c) {
-    return static_cast<uint64_t>(c.origin) | uint64_t{c.field} << 8 | uint64_t{c.source} << 32;
+    return static_cast<uint64_t>(c.origin) | uint64_t{c.field} << 8 | uint64_t{c.converted} << 24 |
+           uint64_t{c.source} << 32;
   });
   add_column<uint32_t>(writer, "cell.inner", catalog.cells, [](const Cell& c) { return c.inner_field; });
   add_column<uint64_t>(writer, "cell.where", catalog.cells, [](const Cell& c) { return c.where; });
@@ -213,6 +230,17 @@ Result<Plan> decode_plan(Bytes bytes) {
   plan.format = json["format"].as_string();
   plan.compress = json["compress"].as_string();
   plan.renamed = json["renamed"].as_uint();
+  if (const auto& parts = json["conversion"].items(); parts.size() == 4)
+    plan.conversion = {static_cast<ImageForm>(parts[0].as_uint()), static_cast<int>(parts[1].as_int()),
+                       static_cast<uint32_t>(parts[2].as_uint()), parts[3].as_bool()};
+  if (const auto& parts = json["cost"].items(); parts.size() == 6) {
+    plan.cost.images = parts[0].as_uint();
+    plan.cost.tried = parts[1].as_uint();
+    plan.cost.bytes_before = parts[2].as_uint();
+    plan.cost.bytes_after = parts[3].as_uint();
+    plan.cost.mean_difference = parts[4].as_double();
+    plan.cost.largest_difference = static_cast<uint32_t>(parts[5].as_uint());
+  }
   catalog.fields = strings(json["fields"]);
   catalog.files = json["files"].as_uint();
   catalog.bytes = json["bytes"].as_uint();
@@ -310,7 +338,8 @@ Result<Plan> decode_plan(Bytes bytes) {
                         .source = static_cast<uint32_t>(kind[i] >> 32),
                         .inner_field = inner[i],
                         .field = static_cast<uint16_t>(kind[i] >> 8),
-                        .origin = static_cast<Origin>(kind[i] & 0xff)};
+                        .origin = static_cast<Origin>(kind[i] & 0xff),
+                        .converted = (kind[i] >> 24 & 1) != 0};
   }
   catalog.samples.resize(samples);
   plan.keys.resize(samples);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/words.h"
+#include "index/npz.h"
 #include "pack/shard_layout.h"
 #include "pack/sidecars.h"
 #include "pack/written_fields.h"
@@ -20,35 +21,56 @@ Status wrong_record(const ShardPlan& shard) {
       .at(shard.name);
 }
 
-// Where each field lies in a shard that was planned.
+// That sizes and hashes are there for every member and sample, if the plan makes them.
+Status check_conversion(const Plan& plan, const ShardPlan& shard, const ShardRows& rows) {
+  const bool fits = plan.conversion.any()
+                        ? rows.sizes.size() == rows.checks.size() &&
+                              rows.source_hashes.size() == rows.widths.size() * kSourceHashBytes
+                        : rows.sizes.empty() && rows.source_hashes.empty();
+  return fits ? Status() : wrong_record(shard);
+}
+
+// The names of a dataset with one more column behind the others.
+Result<std::string> with_column(const std::string& names_npz, std::string_view name, std::string_view bytes) {
+  PACKTRAIN_ASSIGN(columns, read_npz(as_bytes(names_npz)));
+  NpzWriter writer;
+  writer.reserve(names_npz.size() + bytes.size() + 4096);
+  for (const Column& column : columns) writer.add(column.name, column.type, column.count, column.data);
+  writer.add(name, bytes);
+  return writer.finish();
+}
+
+// Where each field lies in a shard that was planned, or written by its layout.
 Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layout, const ShardRows& rows,
                    uint32_t number, IndexBuilder& builder, SidecarShard& sidecar) {
   const Catalog& catalog = plan.catalog;
+  PACKTRAIN_TRY(check_conversion(plan, shard, rows));
   size_t members = 0, samples = 0;
   Status status;
-  const uint64_t tail =
-      walk_shard(plan, shard, layout, rows.left_out,
-                 [&](const PlannedMember& member, std::string_view name, uint64_t sample) {
-                   if (!status.ok()) return;
-                   if (members >= rows.checks.size() || member.sample >= rows.widths.size() ||
-                       member.sample >= rows.heights.size()) {
-                     status = wrong_record(shard);
-                     return;
-                   }
-                   if (member.sample == samples) {
-                     if (samples > 0) status = builder.end_sample();
-                     ++samples;
-                     builder.begin_sample(plan.key(sample));
-                     builder.set_label(catalog.samples[sample].label);
-                     const uint32_t width = rows.widths[member.sample], height = rows.heights[member.sample];
-                     if (width != 0) builder.set_image_size(width, height);
-                     sidecar.begin_sample(member.head_offset);
-                   }
-                   const Cell& cell = catalog.cells[member.cell];
-                   builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
-                                     CheckKind::crc32c, rows.checks[members++], recorded_path(catalog, cell));
-                   sidecar.add_member(catalog.fields[cell.field], name, member.data_offset, member.size);
-                 });
+  const uint64_t tail = walk_shard(
+      plan, shard, layout, rows.left_out,
+      [&](const PlannedMember& member, std::string_view name, uint64_t sample) {
+        if (!status.ok()) return;
+        if (members >= rows.checks.size() || member.sample >= rows.widths.size() ||
+            member.sample >= rows.heights.size()) {
+          status = wrong_record(shard);
+          return;
+        }
+        if (member.sample == samples) {
+          if (samples > 0) status = builder.end_sample();
+          ++samples;
+          builder.begin_sample(plan.key(sample));
+          builder.set_label(catalog.samples[sample].label);
+          const uint32_t width = rows.widths[member.sample], height = rows.heights[member.sample];
+          if (width != 0) builder.set_image_size(width, height);
+          sidecar.begin_sample(member.head_offset);
+        }
+        const Cell& cell = catalog.cells[member.cell];
+        builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
+                          CheckKind::crc32c, rows.checks[members++], recorded_path(catalog, cell));
+        sidecar.add_member(catalog.fields[cell.field], name, member.data_offset, member.size);
+      },
+      rows.sizes);
   PACKTRAIN_TRY(status);
   if (samples > 0) PACKTRAIN_TRY(builder.end_sample());
   // The tail of a zip follows from its members, which are not kept; that of a tar does not.
@@ -92,6 +114,7 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
                    const WrittenFields& written, const std::string& part, const ShardRows& rows,
                    uint32_t number, IndexBuilder& builder) {
   const Catalog& catalog = plan.catalog;
+  PACKTRAIN_TRY(check_conversion(plan, shard, rows));
   IndexBuilder own;
   IndexOptions index_options;
   const std::vector<std::string> no_classes;
@@ -131,7 +154,8 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
       const uint32_t there = container_field[cell.field];
       if (there == UINT32_MAX || check >= rows.checks.size()) return wrong_record(shard);
       const FieldLocation at = dataset->locate(found, there);
-      if (!at.present || at.length != cell.size) return wrong_record(shard);
+      const uint64_t size = rows.sizes.empty() ? cell.size : rows.sizes[check];
+      if (!at.present || at.length != size) return wrong_record(shard);
       PACKTRAIN_TRY(dataset->slices(found, there, slices));
       add_found(field, slices, pipelines, rows.checks[check++], recorded_path(catalog, cell), number,
                 builder);
@@ -156,6 +180,8 @@ Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
     for (const char* name : {"format", "order", "seed", "shards", "shard_bytes", "ranks", "compress"}) {
       facts.append(name, (*identity)[name]);
     }
+    for (const char* name : {"image", "max_side", "baseline"})
+      if (identity->has(name)) facts.append(name, (*identity)[name]);
   }
   if (plan.renamed > 0) facts.append("renamed_keys", plan.renamed);
   if (!left_out.empty()) {
@@ -237,6 +263,7 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   IndexBuilder builder;
   reserve_for(plan, builder);
   Sidecars sidecars(request.sidecars);
+  std::string source_hashes;
   std::vector<BadSample> left_out;
   for (const std::string& path : plan.catalog.missing)
     left_out.push_back({path, "is listed, but no file is there"});
@@ -252,6 +279,7 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     PACKTRAIN_TRY(
         layout ? add_planned(plan, shard, *layout, rows, number, builder, sidecar)
                : add_indexed(storage, plan, shard, format, written, request.part, rows, number, builder));
+    source_hashes += rows.source_hashes;
     builder.set_block_checks(number, std::move(rows.block_checks));
     const uint64_t samples = builder.samples() - before;
     report.bytes += rows.bytes;
@@ -281,6 +309,10 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   report.bad = left_out;
   IndexBuilder::Finished finished = builder.finish();
   finished.manifest.source_json = source_facts(plan, left_out).dump();
+  if (source_hashes.find_first_not_of('\0') != std::string::npos) {
+    PACKTRAIN_ASSIGN(names, with_column(finished.names_npz, "source.hash", source_hashes));
+    finished.names_npz = std::move(names);
+  }
 
   std::vector<std::pair<std::string, std::string>> files = sidecars.finish();
   files.emplace_back("index.npz", std::move(finished.index_npz));

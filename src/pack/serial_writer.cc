@@ -1,118 +1,332 @@
-// Containers that cannot be planned (their layout depends on compressed sizes, or their own writer decides)
-// are written front to back, several shards at a time.
+// Containers that cannot be planned (their layout depends on compressed sizes, on what images become, or
+// their own writer decides) are written front to back, several shards at a time. Each shard has one thread
+// that adds its samples in order; threads that have no shard of their own make samples ready ahead of it.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/threads.h"
 #include "base/words.h"
+#include "format/laid_out_writer.h"
+#include "pack/image_conversion.h"
 #include "pack/writers.h"
 #include "packtrain/decode.h"
 
 namespace packtrain {
 namespace {
 
-Status write_shard(WriteContext& context, const ShardPlan& shard) {
-  const Catalog& catalog = context.plan.catalog;
-  WriteSpec spec;
-  spec.compress = context.plan.compress;
-  spec.write = shard_write_options(context);
-  spec.samples = shard.count;
-  spec.fields = context.fields.names;
-  spec.labels = context.fields.labels;
-  for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-    const uint64_t sample = context.plan.order[i];
-    for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
-      spec.expected_bytes += catalog.cells[cell].size + 256;
-    }
-  }
-  const std::string path = context.shard_path(shard);
-  if (!context.format.inner_file.empty()) {
-    // Making a folder would make OUT.part again, should another task have published it meanwhile.
-    PACKTRAIN_TRY(context.storage.stat(context.folder).status());
-    PACKTRAIN_TRY(context.storage.make_folder(path.substr(0, path.rfind('/'))));
-  }
-  PACKTRAIN_ASSIGN(writer, context.format.create(context.storage, path, spec));
-  ShardRows rows;
-  std::vector<SampleToWrite::Field> fields;
+// How far samples are made ready ahead of the one that is added, for each shard.
+constexpr uint64_t kMostAhead = 1024;
+constexpr uint64_t kMostBytesAhead = uint64_t{256} << 20;
+// What a thread takes at a time: so many samples, or fewer that have so many bytes.
+constexpr uint64_t kSamplesATime = 16;
+constexpr uint64_t kBytesATime = uint64_t{1} << 20;
+
+// A sample as it will be added.
+struct ReadySample {
   std::vector<std::vector<std::byte>> bytes;
+  std::vector<SampleToWrite::Field> fields;  // into `bytes`
   std::vector<uint32_t> checks;
-  uint32_t split = UINT32_MAX;
-  for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-    const uint64_t sample = context.plan.order[i];
+  uint32_t width = 0, height = 0;
+  std::array<char, kSourceHashBytes> source_hash{};  // zeros where nothing was converted
+  Status status;
+  const Cell* failed = nullptr;  // the cell that `status` is about
+
+  uint64_t size() const {
+    uint64_t sum = 0;
+    for (const SampleToWrite::Field& field : fields) sum += field.bytes.size();
+    return sum;
+  }
+};
+
+std::array<char, kSourceHashBytes> hash_of(Bytes bytes) {
+  std::array<char, kSourceHashBytes> hash{};
+  const std::string hex = xxh128_hex(bytes);
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (size_t i = 0; i < hash.size(); ++i)
+    hash[i] = static_cast<char>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+  return hash;
+}
+
+// Brings the fields of a sample and converts its image. One thread at a time.
+class SampleMaker {
+ public:
+  explicit SampleMaker(WriteContext& context) : context_(context) {}
+
+  // What went wrong is in the sample.
+  ReadySample make(uint64_t sample) {
+    const Catalog& catalog = context_.plan.catalog;
     const uint64_t first = catalog.samples[sample].first_cell, end = catalog.end_cell(sample);
-    fields.clear();
-    checks.clear();
-    bytes.resize(std::max<size_t>(bytes.size(), end - first));
-    uint32_t width = 0, height = 0;
-    uint64_t total = 0;
-    bool sound = true;
+    ReadySample ready;
+    ready.bytes.resize(end - first);
     for (uint64_t at = first; at < end; ++at) {
       const Cell& cell = catalog.cells[at];
-      if (!context.fields.has(catalog.fields[cell.field])) continue;
-      std::vector<std::byte>& data = bytes[at - first];
+      if (!context_.fields.has(catalog.fields[cell.field])) continue;
+      std::vector<std::byte>& data = ready.bytes[at - first];
       data.resize(cell.size);
-      if (Status status = context.fetcher.fetch(cell, data); !status.ok()) {
-        if (!is_bad_sample(status)) return status.at(printable(context.fetcher.source_path(cell)));
-        rows.left_out.push_back(sample);
-        rows.reasons.push_back(bad_sample(context, cell, status));
-        sound = false;
+      ready.status = context_.fetcher.fetch(cell, data);
+      if (ready.status.ok() && cell.converted) ready.status = convert(data, ready);
+      if (!ready.status.ok()) {
+        ready.failed = &cell;
         break;
       }
-      checks.push_back(crc32c(data));
-      fields.push_back({catalog.fields[cell.field], data});
-      total += cell.size;
-      if (width == 0) {
-        if (const auto shape = image_shape(data))
-          std::tie(width, height) = std::pair(shape->width, shape->height);
+      ready.checks.push_back(crc32c(data));
+      ready.fields.push_back({catalog.fields[cell.field], data});
+      if (ready.width != 0) continue;
+      if (const auto shape = image_shape(data))
+        std::tie(ready.width, ready.height) = std::pair(shape->width, shape->height);
+    }
+    return ready;
+  }
+
+ private:
+  Status convert(std::vector<std::byte>& data, ReadySample& ready) {
+    if (!converter_) {
+      PACKTRAIN_ASSIGN(converter, ImageConverter::make(context_.plan.conversion));
+      converter_ = std::move(converter);
+    }
+    PACKTRAIN_TRY(converter_->convert(data, converted_));
+    if (converted_.empty()) return {};
+    ready.source_hash = hash_of(data);
+    std::swap(data, converted_);
+    return {};
+  }
+
+  WriteContext& context_;
+  std::optional<ImageConverter> converter_;
+  std::vector<std::byte> converted_;
+};
+
+// One shard on its way: who makes which of its samples ready. Guarded by SerialWriter's mutex.
+struct ShardInWork {
+  explicit ShardInWork(const ShardPlan& of) : plan(of) {}
+  const ShardPlan& plan;
+  uint64_t claimed = 0;  // samples that some thread makes ready, or has
+  uint64_t taken = 0;    // and those that the shard's own thread has got
+  uint64_t bytes_ahead = 0;
+  struct Ready {
+    std::vector<ReadySample> samples;
+    uint64_t bytes = 0;
+  };
+  std::map<uint64_t, Ready> ready;  // by the number of their first
+
+  bool may_claim() const {
+    if (claimed == plan.count) return false;
+    return claimed == taken || (claimed - taken < kMostAhead && bytes_ahead < kMostBytesAhead);
+  }
+};
+
+// Samples of a shard that one thread makes ready.
+struct Claim {
+  std::shared_ptr<ShardInWork> shard;
+  uint64_t first = 0, count = 0;
+  uint64_t bytes = 0;  // what they will take, about
+};
+
+// Thread-safe.
+class SerialWriter {
+ public:
+  SerialWriter(WriteContext& context, const std::vector<uint32_t>& shards)
+      : context_(context), shards_(shards), unfinished_(shards.size()) {}
+
+  Status run() {
+    run_on("pack-write", context_.threads, [this](uint32_t) {
+      SampleMaker maker(context_);
+      while (const auto shard = open_next()) close(shard, write_shard(shard, maker));
+      while (const auto claim = claim_any()) deliver(*claim, make_ready(*claim, maker));
+    });
+    Lock lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  std::shared_ptr<ShardInWork> open_next() {
+    Lock lock(mutex_);
+    if (next_ == shards_.size() || !failure_.ok()) return nullptr;
+    active_.push_back(std::make_shared<ShardInWork>(context_.plan.shards[shards_[next_++]]));
+    return active_.back();
+  }
+  void close(const std::shared_ptr<ShardInWork>& shard, const Status& status) {
+    Lock lock(mutex_);
+    if (!status.ok() && failure_.ok()) failure_ = status;
+    std::erase(active_, shard);
+    --unfinished_;
+    changed_.notify_all();
+  }
+
+  uint64_t expected_bytes(uint64_t sample) const;
+  Claim claim(const std::shared_ptr<ShardInWork>& shard) REQUIRES(mutex_);
+  // Of any shard; nothing when all are written.
+  std::optional<Claim> claim_any();
+  std::vector<ReadySample> make_ready(const Claim& claim, SampleMaker& maker) const;
+  void deliver(const Claim& claim, std::vector<ReadySample>&& samples);
+  // The next samples of the shard, in order: made ready by another thread, or by this one.
+  std::vector<ReadySample> take(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker);
+
+  Result<std::unique_ptr<ContainerWriter>> create(const ShardPlan& shard, const std::string& path);
+  Status write_shard(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker);
+
+  WriteContext& context_;
+  const std::vector<uint32_t>& shards_;
+  Mutex mutex_;  // not held while samples are made ready or added
+  std::condition_variable changed_;
+  size_t next_ GUARDED_BY(mutex_) = 0;
+  size_t unfinished_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<ShardInWork>> active_ GUARDED_BY(mutex_);
+  Status failure_ GUARDED_BY(mutex_);
+};
+
+uint64_t SerialWriter::expected_bytes(uint64_t sample) const {
+  const Catalog& catalog = context_.plan.catalog;
+  uint64_t bytes = 0;
+  for (uint64_t at = catalog.samples[sample].first_cell; at < catalog.end_cell(sample); ++at)
+    bytes += std::max(catalog.cells[at].size, context_.plan.expected_size(catalog.cells[at]));
+  return bytes;
+}
+
+Claim SerialWriter::claim(const std::shared_ptr<ShardInWork>& shard) {
+  Claim claim{shard, shard->claimed};
+  while (claim.count < kSamplesATime && claim.bytes < kBytesATime && shard->claimed < shard->plan.count) {
+    claim.bytes += expected_bytes(context_.plan.order[shard->plan.first + shard->claimed]);
+    ++claim.count;
+    ++shard->claimed;
+  }
+  shard->bytes_ahead += claim.bytes;
+  return claim;
+}
+
+std::optional<Claim> SerialWriter::claim_any() {
+  Lock lock(mutex_);
+  while (unfinished_ > 0 && failure_.ok()) {
+    for (const auto& shard : active_)
+      if (shard->may_claim()) return claim(shard);
+    lock.wait(changed_);
+  }
+  return std::nullopt;
+}
+
+std::vector<ReadySample> SerialWriter::make_ready(const Claim& claim, SampleMaker& maker) const {
+  std::vector<ReadySample> samples;
+  for (uint64_t i = claim.first; i < claim.first + claim.count; ++i)
+    samples.push_back(maker.make(context_.plan.order[claim.shard->plan.first + i]));
+  return samples;
+}
+
+void SerialWriter::deliver(const Claim& claim, std::vector<ReadySample>&& samples) {
+  uint64_t bytes = 0;
+  for (const ReadySample& sample : samples) bytes += sample.size();
+  Lock lock(mutex_);
+  claim.shard->bytes_ahead = claim.shard->bytes_ahead - claim.bytes + bytes;
+  claim.shard->ready.emplace(claim.first, ShardInWork::Ready{std::move(samples), bytes});
+  changed_.notify_all();
+}
+
+std::vector<ReadySample> SerialWriter::take(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker) {
+  while (true) {
+    Claim own;
+    {
+      Lock lock(mutex_);
+      auto first = shard->ready.begin();
+      while ((first == shard->ready.end() || first->first != shard->taken) && !shard->may_claim()) {
+        lock.wait(changed_);
+        first = shard->ready.begin();
       }
+      if (first != shard->ready.end() && first->first == shard->taken) {
+        std::vector<ReadySample> samples = std::move(first->second.samples);
+        shard->bytes_ahead -= first->second.bytes;
+        shard->ready.erase(first);
+        shard->taken += samples.size();
+        changed_.notify_all();
+        return samples;
+      }
+      own = claim(shard);
     }
-    if (!context.meter.add(1, total))
-      return Status(Code::stopped, "stopped; run the same command again to go on");
-    if (!sound) continue;
-    if (catalog.samples[sample].split != split) {
-      split = catalog.samples[sample].split;
-      PACKTRAIN_TRY(writer->begin_split(catalog.splits[split]));
+    deliver(own, make_ready(own, maker));
+  }
+}
+
+// As laid out where the layout follows from names and sizes, which are known now.
+Result<std::unique_ptr<ContainerWriter>> SerialWriter::create(const ShardPlan& shard,
+                                                              const std::string& path) {
+  const Plan& plan = context_.plan;
+  WriteSpec spec;
+  spec.compress = plan.compress;
+  spec.write = shard_write_options(context_);
+  spec.samples = shard.count;
+  spec.fields = context_.fields.names;
+  spec.labels = context_.fields.labels;
+  for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+    const uint64_t sample = plan.order[i];
+    for (uint64_t at = plan.catalog.samples[sample].first_cell; at < plan.catalog.end_cell(sample); ++at)
+      spec.expected_bytes += plan.expected_size(plan.catalog.cells[at]) + 256;
+  }
+  if (!context_.format.inner_file.empty()) {
+    // Making a folder would make OUT.part again, should another task have published it meanwhile.
+    PACKTRAIN_TRY(context_.storage.stat(context_.folder).status());
+    PACKTRAIN_TRY(context_.storage.make_folder(path.substr(0, path.rfind('/'))));
+  }
+  if (context_.format.layout && plan.compress == "none")
+    return create_laid_out(context_.storage, path, *context_.format.layout, spec);
+  return context_.format.create(context_.storage, path, spec);
+}
+
+Status SerialWriter::write_shard(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker) {
+  const Plan& plan = context_.plan;
+  const Catalog& catalog = plan.catalog;
+  const std::string path = context_.shard_path(shard->plan);
+  PACKTRAIN_ASSIGN(writer, create(shard->plan, path));
+  ShardRows rows;
+  uint32_t split = UINT32_MAX;
+  for (uint64_t at = shard->plan.first; at < shard->plan.first + shard->plan.count;) {
+    for (const ReadySample& ready : take(shard, maker)) {
+      const uint64_t sample = plan.order[at++];
+      if (!context_.meter.add(1, ready.size()))
+        return Status(Code::stopped, "stopped; run the same command again to go on");
+      if (!ready.status.ok()) {
+        if (!is_bad_sample(ready.status))
+          return ready.status.at(printable(context_.fetcher.source_path(*ready.failed)));
+        rows.left_out.push_back(sample);
+        rows.reasons.push_back(bad_sample(context_, *ready.failed, ready.status));
+        continue;
+      }
+      if (catalog.samples[sample].split != split) {
+        split = catalog.samples[sample].split;
+        PACKTRAIN_TRY(writer->begin_split(catalog.splits[split]));
+      }
+      PACKTRAIN_TRY(writer->add(
+          {.key = plan.key(sample), .label = catalog.samples[sample].label, .fields = ready.fields}));
+      rows.checks.insert(rows.checks.end(), ready.checks.begin(), ready.checks.end());
+      rows.widths.push_back(ready.width);
+      rows.heights.push_back(ready.height);
+      if (!plan.conversion.any()) continue;
+      for (const SampleToWrite::Field& field : ready.fields) rows.sizes.push_back(field.bytes.size());
+      rows.source_hashes.append(ready.source_hash.data(), ready.source_hash.size());
     }
-    PACKTRAIN_TRY(writer->add(
-        {.key = context.plan.key(sample), .label = catalog.samples[sample].label, .fields = fields}));
-    rows.checks.insert(rows.checks.end(), checks.begin(), checks.end());
-    rows.widths.push_back(width);
-    rows.heights.push_back(height);
   }
   std::sort(rows.left_out.begin(), rows.left_out.end());
-  if (!rows.left_out.empty() && !context.give_up(rows.left_out.size())) {
-    context.report_bad(rows.reasons);
+  if (!rows.left_out.empty() && !context_.give_up(rows.left_out.size())) {
+    context_.report_bad(rows.reasons);
     return {};
   }
   // The block checks can only be taken from the finished container, so here the record comes second; a shard
   // without one is written again.
   PACKTRAIN_TRY(writer->finish());
-  PACKTRAIN_ASSIGN(block_checks, read_block_checks(context.storage, path));
-  PACKTRAIN_ASSIGN(info, context.storage.stat(path));
+  PACKTRAIN_ASSIGN(block_checks, read_block_checks(context_.storage, path));
+  PACKTRAIN_ASSIGN(info, context_.storage.stat(path));
   rows.block_checks = std::move(block_checks);
   rows.bytes = info.size;
-  return write_rows(context, shard, rows);
+  return write_rows(context_, shard->plan, rows);
 }
 
 }  // namespace
 
 Status write_serial(WriteContext& context, const std::vector<uint32_t>& shards) {
-  std::atomic<size_t> next = 0;
-  Mutex mutex;
-  Status failure;
-  const auto failed = [&] {
-    Lock lock(mutex);
-    return !failure.ok();
-  };
-  run_on("pack-write", std::min<uint32_t>(context.threads, static_cast<uint32_t>(shards.size())),
-         [&](uint32_t) {
-           for (size_t i = next++; i < shards.size() && !failed(); i = next++) {
-             Status status = write_shard(context, context.plan.shards[shards[i]]);
-             Lock lock(mutex);
-             if (!status.ok() && failure.ok()) failure = status;
-           }
-         });
-  return failure;
+  if (shards.empty()) return {};
+  return SerialWriter(context, shards).run();
 }
 
 }  // namespace packtrain

@@ -22,17 +22,20 @@ std::vector<LaidMember> laid_members(const ShardLayout& layout, const Layout& fo
 }  // namespace
 
 uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& format,
-                    const std::vector<uint64_t>& left_out, const EachMember& each) {
+                    const std::vector<uint64_t>& left_out, const EachMember& each,
+                    std::span<const uint64_t> sizes) {
   const Catalog& catalog = plan.catalog;
   uint64_t at = 0;
   uint32_t number = 0;  // of the sample in the shard
+  size_t member = 0;
   std::string name;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     const uint64_t sample = plan.order[i];
     if (std::binary_search(left_out.begin(), left_out.end(), sample)) continue;
     for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
       name.assign(plan.key(sample)).append(1, '.').append(catalog.fields[catalog.cells[cell].field]);
-      const uint64_t size = catalog.cells[cell].size;
+      const uint64_t size = member < sizes.size() ? sizes[member] : catalog.cells[cell].size;
+      ++member;
       const uint64_t head = format.head_bytes(name, size, at);
       each({.cell = cell, .head_offset = at, .data_offset = at + head, .size = size, .sample = number}, name,
            sample);

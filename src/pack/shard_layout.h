@@ -46,10 +46,11 @@ struct ShardLayout {
 
 // Calls `each` for every member in order, with its name and its sample of the catalog, and keeps none of
 // them. Gives the offset of the tail. `left_out`: samples of the catalog, sorted, that could not be read and
-// were given up.
+// were given up. `sizes`: of every member, where the plan does not know them.
 using EachMember = std::function<void(const PlannedMember& member, std::string_view name, uint64_t sample)>;
 uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& format,
-                    const std::vector<uint64_t>& left_out, const EachMember& each);
+                    const std::vector<uint64_t>& left_out, const EachMember& each,
+                    std::span<const uint64_t> sizes = {});
 // The same, kept.
 ShardLayout lay_out(const Plan& plan, const ShardPlan& shard, const Layout& format,
                     const std::vector<uint64_t>& left_out);

@@ -9,6 +9,8 @@ std::string encode_rows(const ShardRows& rows) {
   NpzWriter writer;
   writer.add("bytes", std::vector<uint64_t>{rows.bytes});
   writer.add("check", rows.checks);
+  if (!rows.sizes.empty()) writer.add("size", rows.sizes);
+  if (!rows.source_hashes.empty()) writer.add("source_hash", rows.source_hashes);
   writer.add("width", rows.widths);
   writer.add("height", rows.heights);
   writer.add("block_check", rows.block_checks);
@@ -26,6 +28,9 @@ Result<ShardRows> decode_rows(Bytes bytes) {
   if (!damaged_columns(bytes, columns).empty())
     return Status(Code::corrupt, "the record of a shard is damaged");
   ShardRows rows;
+  const auto has = [&](std::string_view name) {
+    return std::any_of(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
+  };
   const auto load = [&]<class T>(std::string_view name, std::vector<T>& into) -> Status {
     for (const Column& column : columns) {
       if (column.name != name) continue;
@@ -39,6 +44,12 @@ Result<ShardRows> decode_rows(Bytes bytes) {
   std::vector<char> reasons;
   PACKTRAIN_TRY(load("bytes", size));
   PACKTRAIN_TRY(load("check", rows.checks));
+  if (has("size")) PACKTRAIN_TRY(load("size", rows.sizes));
+  if (has("source_hash")) {
+    std::vector<char> hashes;
+    PACKTRAIN_TRY(load("source_hash", hashes));
+    rows.source_hashes.assign(hashes.begin(), hashes.end());
+  }
   PACKTRAIN_TRY(load("width", rows.widths));
   PACKTRAIN_TRY(load("height", rows.heights));
   PACKTRAIN_TRY(load("block_check", rows.block_checks));

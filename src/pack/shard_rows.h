@@ -12,9 +12,13 @@
 
 namespace packtrain {
 
+inline constexpr size_t kSourceHashBytes = 16;  // XXH3-128, high half first
+
 struct ShardRows {
-  uint64_t bytes = 0;                     // of the shard
-  std::vector<uint32_t> checks;           // crc32c per member, in the order of the shard
+  uint64_t bytes = 0;            // of the shard
+  std::vector<uint32_t> checks;  // crc32c per member, in the order of the shard
+  std::vector<uint64_t> sizes;   // per member; empty where the plan knows them
+  std::string source_hashes;     // kSourceHashBytes a sample, zeros where it was not converted; or empty
   std::vector<uint32_t> widths, heights;  // per sample; 0 where it is no image
   std::vector<uint32_t> block_checks;
   std::vector<uint64_t> left_out;  // samples of the catalog that could not be read, sorted

@@ -25,6 +25,14 @@ std::string box(std::string_view kind, std::string_view text) {
   return fmt::format("<div class=\"box {}\">{}</div>", kind, text);
 }
 
+Result<std::vector<std::byte>> small_picture(Bytes bytes) {
+  constexpr uint64_t kMemory = uint64_t{256} << 20;
+  PACKTRAIN_ASSIGN(reader, PixelReader::make(kMemory));
+  Image image;
+  PACKTRAIN_TRY(reader->read(bytes, kThumbnailSide, image));
+  return encode_jpeg(image, kThumbnailQuality, Chroma::s420);
+}
+
 Tile image_tile(MediaKind kind, Bytes bytes) {
   Tile tile;
   tile.shape = image_shape(bytes);
@@ -32,6 +40,10 @@ Tile image_tile(MediaKind kind, Bytes bytes) {
     const auto image = decode_jpeg(bytes, kThumbnailSide);
     if (!image.ok()) return damaged_tile(image.status().message());
     const auto small = encode_jpeg(*image, kThumbnailQuality, Chroma::s420);
+    if (!small.ok()) return damaged_tile(small.status().message());
+    tile.html = picture("image/jpeg", *small);
+  } else if (kind == MediaKind::pnm) {  // which browsers do not show
+    const auto small = small_picture(bytes);
     if (!small.ok()) return damaged_tile(small.status().message());
     tile.html = picture("image/jpeg", *small);
   } else if (!tile.shape) {
@@ -53,6 +65,7 @@ int interest(MediaKind kind) {
     case MediaKind::gif:
     case MediaKind::webp:
     case MediaKind::bmp:
+    case MediaKind::pnm:
       return 5;
     case MediaKind::wav:
       return 4;

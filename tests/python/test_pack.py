@@ -284,7 +284,7 @@ def test_doctor_says_what_there_is() -> None:
     assert 1 <= report.granted.cores <= report.granted.machine_cores
     assert {"webdataset", "zip"} <= set(report.formats)
     assert set(report.codecs) >= {"deflate", "zstd"}
-    assert set(report.images) == {"jpeg", "png", "webp"}
+    assert set(report.images) == {"jpeg", "png", "webp", "pnm"}
     assert report.images["jpeg"]
     assert report.kernels[-1] == "scalar"
     assert report.place.bytes_total > 0

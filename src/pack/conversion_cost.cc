@@ -1,0 +1,133 @@
+#include "pack/conversion_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/mutex.h"
+#include "base/threads.h"
+#include "base/words.h"
+#include "pack/fetch.h"
+#include "pack/progress_meter.h"
+#include "packtrain/place.h"
+
+namespace packtrain {
+namespace {
+
+constexpr uint64_t kMostTried = 64, kLeastTried = 8;
+constexpr uint64_t kBytesTried = 64'000'000;  // photographs of a camera take their time
+constexpr uint64_t kLargestTried = uint64_t{64} << 20;
+
+// What is known of the images tried so far.
+struct Trial {
+  uint64_t tried = 0, before = 0, after = 0;
+  PixelDifference difference;
+  double seconds = 0;
+};
+
+// One image; a failure is the image's.
+Status try_image(Fetcher& fetcher, const Cell& cell, ImageConverter& converter, Trial& trial) {
+  std::vector<std::byte> source(cell.size), converted;
+  PACKTRAIN_TRY(fetcher.fetch(cell, source));
+  const auto start = std::chrono::steady_clock::now();
+  PACKTRAIN_TRY(converter.convert(source, converted));
+  trial.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (converted.empty()) {
+    const auto shape = image_shape(source);
+    if (shape) trial.difference.values += uint64_t{shape->width} * shape->height * shape->channels;
+  } else {
+    PACKTRAIN_TRY(converter.compare(source, converted, trial.difference));
+  }
+  trial.before += source.size();
+  trial.after += converted.empty() ? source.size() : converted.size();
+  ++trial.tried;
+  return {};
+}
+
+// Every so many of the cells that are converted.
+std::vector<const Cell*> choose_cells(const Plan& plan, uint64_t& images) {
+  uint64_t bytes = 0;
+  for (const Cell& cell : plan.catalog.cells) {
+    images += cell.converted;
+    bytes += cell.converted ? cell.size : 0;
+  }
+  const uint64_t affordable = bytes > 0 ? kBytesTried * images / bytes : kMostTried;
+  const uint64_t count = std::min(images, std::clamp(affordable, kLeastTried, kMostTried));
+  std::vector<const Cell*> chosen;
+  uint64_t number = 0;
+  for (const Cell& cell : plan.catalog.cells) {
+    if (!cell.converted) continue;
+    if (chosen.size() < count && number == chosen.size() * images / count) chosen.push_back(&cell);
+    ++number;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, const PackOptions& options) {
+  ConversionCost cost;
+  if (!plan.conversion.any()) return cost;
+  for (const Cell& cell : plan.catalog.cells) {
+    if (cell.converted && cell.origin == Origin::stream)
+      return Status(
+                 Code::unsupported,
+                 "a compressed archive comes front to back, and its images cannot be converted on the way; "
+                 "pack it with --format webdataset first, and then that")
+          .at(printable(plan.catalog.streams[cell.source]));
+  }
+  const std::vector<const Cell*> chosen = choose_cells(plan, cost.images);
+  Fetcher fetcher(storage, plan);
+  ProgressMeter meter(options.progress, "try the conversion", "images", chosen.size(), 0);
+  std::atomic<size_t> next = 0;
+  Mutex mutex;
+  Trial all;  // sums of whole numbers: the order in which threads come does not matter
+  Status failure;
+  const uint32_t jobs = options.jobs != 0 ? options.jobs : granted().cores;
+  run_on("pack-try", std::min<uint32_t>(jobs, static_cast<uint32_t>(chosen.size())), [&](uint32_t) {
+    auto converter = ImageConverter::make(plan.conversion);
+    Trial own;
+    for (size_t i = next++; i < chosen.size() && converter.ok(); i = next++) {
+      Trial with_this = own;
+      if (chosen[i]->size <= kLargestTried && try_image(fetcher, *chosen[i], *converter, with_this).ok())
+        own = with_this;
+      if (!meter.add(1, 0)) break;
+    }
+    Lock lock(mutex);
+    if (!converter.ok()) failure = converter.status();
+    all.tried += own.tried;
+    all.before += own.before;
+    all.after += own.after;
+    all.difference.values += own.difference.values;
+    all.difference.sum += own.difference.sum;
+    all.difference.largest = std::max(all.difference.largest, own.difference.largest);
+    all.seconds += own.seconds;
+  });
+  PACKTRAIN_TRY(failure);
+  if (meter.stopped()) return Status(Code::stopped, "stopped; run the same command again to go on");
+  cost.tried = all.tried;
+  cost.bytes_before = all.before;
+  cost.bytes_after = all.after;
+  cost.largest_difference = all.difference.largest;
+  if (all.difference.values > 0)
+    cost.mean_difference =
+        static_cast<double>(all.difference.sum) / static_cast<double>(all.difference.values);
+  cost.seconds = all.seconds;
+  return cost;
+}
+
+std::string cost_in_words(const ConversionCost& cost) {
+  if (cost.tried == 0) return "images: " + count_in_words(cost.images) + " to convert, and none was tried";
+  const double share = 100.0 * static_cast<double>(cost.bytes_after) /
+                       static_cast<double>(std::max<uint64_t>(cost.bytes_before, 1));
+  return fmt::format(
+      "images: {} to convert; of {} tried, {} become {} ({:.0f} %), {}", count_in_words(cost.images),
+      count_in_words(cost.tried), bytes_in_words(cost.bytes_before), bytes_in_words(cost.bytes_after), share,
+      cost.largest_difference == 0 ? std::string("and no pixel differs")
+                                   : fmt::format("off by {:.2f} grey levels on average and {} at most",
+                                                 cost.mean_difference, cost.largest_difference));
+}
+
+}  // namespace packtrain
