@@ -19,11 +19,14 @@
 #include "base/process_token.h"
 #include "base/version.h"
 #include "base/words.h"
+#include "format/compress_value.h"
 #include "index/split_name.h"
 #include "pack/catalog.h"
+#include "pack/compression.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
 #include "pack/sidecars.h"
+#include "pack/stream_spool.h"
 #include "pack/task.h"
 #include "pack/writers.h"
 #include "packtrain/place.h"
@@ -80,6 +83,7 @@ class Packer {
   Status work();
   void estimate(const Plan& plan);
   void describe(const Plan& plan);
+  void announce() const;
   uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
   bool source_is_far(const Plan& plan) const;
 
@@ -112,11 +116,7 @@ Status Packer::check_options() {
     return Status(Code::unsupported,
                   "cannot write the format '" + options_.format + "'; choose from " + names);
   }
-  const std::string& compress = options_.compress;
-  if (compress != "auto" && compress != "none" && !format_->create) {
-    return Status(Code::unsupported, std::string(format_->name) +
-                                         " shards are not compressed; use --compress none or --format zip");
-  }
+  PACKTRAIN_TRY(check_codec(format_->name, format_->codecs, options_.compress));
   if (format_->cut == Cut::one_for_all &&
       (options_.shards > 1 || options_.shard_bytes != 0 || options_.ranks > 1)) {
     return Status(Code::invalid, std::string(format_->name) +
@@ -200,7 +200,9 @@ Result<Catalog> Packer::scan_sources() {
 
 Result<Plan> Packer::make_new_plan() {
   PACKTRAIN_ASSIGN(catalog, scan_sources());
-  return make_plan(storage_, std::move(catalog), options_);
+  PACKTRAIN_ASSIGN(plan, make_plan(storage_, std::move(catalog), options_));
+  PACKTRAIN_TRY(decide_compression(storage_, *format_, options_.compress, plan));
+  return plan;
 }
 
 Result<Plan> Packer::load_plan() {
@@ -345,27 +347,29 @@ Status Packer::write(const Plan& plan) {
     samples += shard.count;
   }
   if (all.empty()) return {};
-  if (!planned && !to_scatter.empty()) {
-    return Status(Code::unsupported,
-                  "a compressed archive comes front to back, which only webdataset and zip shards without "
-                  "compression can take; pack it with --format webdataset first, and then that");
-  }
   const uint64_t bytes = planned_bytes(plan, all);
-  PACKTRAIN_TRY(check_room(bytes, all.size() * 2 + 8));
+  const WrittenFields fields = planned ? WrittenFields() : written_fields(plan, *format_);
+  PACKTRAIN_TRY(check_room(bytes + (planned ? 0 : stream_bytes(plan, all, fields)), all.size() * 2 + 8));
+  std::unique_ptr<StreamSpool> spool;
+  if (!planned && !to_scatter.empty()) {
+    PACKTRAIN_ASSIGN(made, StreamSpool::make(storage_, plan, all, fields, part_, token_, options_.progress));
+    spool = std::move(made);
+  }
   const bool far = source_is_far(plan);
   const uint32_t jobs = options_.jobs != 0 ? options_.jobs : granted().cores;
   Fetcher fetcher(storage_, plan);
+  fetcher.use(spool.get());
   ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
-  if (!planned) context.fields = written_fields(plan, *format_);
+  context.fields = fields;
   context.durable = options_.sync;
   context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, plan.catalog.missing_count);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
   context.unit_samples = far ? kFarUnitSamples : kUnitSamples;
   // Small sets are cut finer, so that every thread has something to do.
   context.unit_bytes = std::clamp<uint64_t>(bytes / (uint64_t{4} * context.threads), 64 << 10, kUnitBytes);
-  Status status = planned ? write_planned(context, to_write) : write_serial(context, to_write);
-  if (status.ok()) status = write_scattered(context, to_scatter);
+  Status status = planned ? write_planned(context, to_write) : write_serial(context, all);
+  if (planned && status.ok()) status = write_scattered(context, to_scatter);
   report.seconds_write = since(start);
   {
     Lock lock(context.mutex);
@@ -465,6 +469,7 @@ void Packer::describe(const Plan& plan) {
   report.inodes_before = plan.catalog.files;
   report.renamed = plan.renamed;
   report.warnings = plan.catalog.warnings;
+  report.compression = plan.findings;
   for (const CatalogRoot& root : plan.catalog.roots) report.roots.push_back(root.folder);
   const Skipped& skipped = plan.catalog.skipped;
   report.hidden_skipped = skipped.hidden;
@@ -480,11 +485,22 @@ void Packer::describe(const Plan& plan) {
   report.bytes = planned_bytes(plan, all);
 }
 
+void Packer::announce() const {
+  if (!options_.announce) return;
+  for (const FieldCompression& finding : report.compression)
+    options_.announce(printable(finding.field) + ": " + finding.reason);
+}
+
 Status Packer::dry_run() {
   PACKTRAIN_ASSIGN(plan, make_new_plan());
   describe(plan);
   // A dry run tells what would stop the pack; it does not fail by it. What is lacking is in the report.
-  const Status room = check_room(report.bytes, plan.shards.size() * 2 + 8);
+  announce();
+  std::vector<uint32_t> all(plan.shards.size());
+  std::iota(all.begin(), all.end(), 0U);
+  const bool planned = plan.compress == "none" && format_->layout;
+  const uint64_t spooled = planned ? 0 : stream_bytes(plan, all, written_fields(plan, *format_));
+  const Status room = check_room(report.bytes + spooled, plan.shards.size() * 2 + 8);
   if (!room.ok() && room.code() != Code::no_room) report.warnings.push_back(room.text());
   estimate(plan);
   return {};
@@ -529,6 +545,7 @@ Status Packer::work() {
     return plan.status();
   }
   describe(*plan);
+  if (options_.task == 0) announce();
   if (resumed_ && options_.tasks == 1) {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(now, scan_sources());

@@ -51,9 +51,11 @@ struct Plan {
   std::vector<uint64_t> order;          // samples of the catalog, shard by shard, split by split
   std::vector<ShardPlan> shards;
   std::string format;
-  std::string compress;  // "none" or a codec
-  std::string identity;  // JSON of every option that the output depends on
-  uint64_t renamed = 0;  // keys that differ from their stem
+  std::string compress;                    // "none" or a codec
+  std::vector<std::string> compressed;     // the fields that it is for, sorted
+  std::vector<FieldCompression> findings;  // why
+  std::string identity;                    // JSON of every option that the output depends on
+  uint64_t renamed = 0;                    // keys that differ from their stem
 
   std::string_view key(uint64_t sample) const { return catalog.name(keys[sample]); }
 };

@@ -15,6 +15,7 @@ Status write_shard(WriteContext& context, const ShardPlan& shard) {
   const Catalog& catalog = context.plan.catalog;
   WriteSpec spec;
   spec.compress = context.plan.compress;
+  spec.compressed = context.plan.compressed;
   spec.write = shard_write_options(context);
   spec.samples = shard.count;
   spec.fields = context.fields.names;
