@@ -41,7 +41,7 @@ build() {
       clang=$(find_clang)
       if [ -n "$clang" ]; then
         options+=("-DCMAKE_CXX_COMPILER=$clang" "-DCMAKE_C_COMPILER=${clang/clang++/clang}" -DPACKTRAIN_FUZZ=ON
-          -DPACKTRAIN_WERROR=ON -DPACKTRAIN_SANITIZE=fuzzer-no-link,address,undefined)
+          -DPACKTRAIN_WERROR=ON "-DPACKTRAIN_SANITIZE=fuzzer-no-link,address,undefined")
       fi
       ;;
     minimal)

@@ -95,6 +95,20 @@ Json report_json(const PackReport& report) {
     bad.push(Json::object().set("path", printable(sample.path)).set("what", sample.what));
   }
   json.set("bad", std::move(bad));
+  Json compression = Json::array();
+  for (const FieldCompression& finding : report.compression) {
+    compression.push(Json::object()
+                         .set("field", finding.field)
+                         .set("codec", finding.codec)
+                         .set("compressed", finding.compressed)
+                         .set("reason", finding.reason)
+                         .set("values", finding.values)
+                         .set("bytes", finding.bytes)
+                         .set("ratio", finding.ratio)
+                         .set("decode_bytes_per_second", finding.decode_bytes_per_second)
+                         .set("break_even_bytes_per_second", finding.break_even_bytes_per_second));
+  }
+  json.set("compression", std::move(compression));
   Json fields = Json::array(), splits = Json::array();
   for (const std::string& field : report.fields) fields.push(field);
   for (const std::string& split : report.splits) splits.push(split);
@@ -222,8 +236,8 @@ Status run_pack(PackArguments& arguments, Run& run) {
   options.jobs = run.jobs();
   options.command = run.command_line();
   options.progress = run.progress();
-  options.announce = [&run](const std::string& cost) {
-    if (!run.quiet()) run.warn(cost);
+  options.announce = [&run](const std::string& sentence) {
+    if (!run.quiet()) run.warn(sentence);
   };
 
   PackReport failed;
@@ -301,8 +315,10 @@ std::function<Status(Run&)> declare_pack(Options& options) {
       .text("--label-column", pack.label_column,
             "column of a list that holds labels: whole numbers, or names of classes (default: guessed; none: "
             "the samples have no labels)")
-      .choice("--compress", pack.compress, {"auto", "none", "deflate", "zstd", "blosc"},
-              "compression, where the format has it (default auto: none)")
+      .choice(
+          "--compress", pack.compress, {"auto", "none", "deflate", "zstd", "blosc"},
+          "compression of fields, where the format has it: zip deflate, zarr blosc or zstd, squashfs zstd or "
+          "deflate (default auto: a look at some values decides for each field, and is said)")
       .text("--image", pack.image,
             "what becomes of each sample's image: keep (default), jpeg:QUALITY, or raw (PPM: large, and read "
             "without decoding); its cost is measured on some and said before anything is written")

@@ -105,8 +105,8 @@ def measure(bench: Bench) -> Outcome:
         "between two calls the consumer works as a training loop does, and the loader's threads, done with "
         "all batches ahead, sleep; a consumer that sleeps itself finds colder caches still: what an empty "
         "call and one small array cost then stands beside it",
-        "counts are of every batch of the seventh and the eighth epoch; what the mean holds beside the median "
-        "comes once an epoch (the order of the next one), or where more is under way than ever before",
+        "counts are of every batch of the seventh and the eighth epoch; what the mean holds beside the "
+        "median comes once an epoch (the order of the next one), or where more is under way than ever before",
         "beside the busy thread the loader has one thread of its own, and leaves the other core to it: with "
         "both cores decoding, the thread would take its share of them, whatever the interpreter does",
     ]

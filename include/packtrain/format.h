@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "packtrain/codec.h"
 #include "packtrain/index.h"
 #include "packtrain/progress.h"
 #include "packtrain/status.h"
@@ -70,9 +73,10 @@ struct Layout {
 };
 
 struct WriteSpec {
-  std::string compress = "auto";  // "none", "deflate", …
-  uint64_t expected_bytes = 0;    // about how many will be added: for allocation
-  uint64_t samples = 0;           // at most how many will be added
+  std::string compress = "none";        // or one of Format::codecs
+  std::vector<std::string> compressed;  // the fields that it is for, sorted; empty: all
+  uint64_t expected_bytes = 0;          // about how many will be added: for allocation
+  uint64_t samples = 0;                 // at most how many will be added
   // Every field that a sample may bring, sorted: formats that keep columns name them before the first sample.
   std::vector<std::string> fields;
   bool labels = false;  // whether samples bring labels as numbers
@@ -96,6 +100,12 @@ struct ContainerWriter {
   virtual Status begin_split(std::string_view) { return {}; }
   virtual Status add(const SampleToWrite& sample) = 0;
   virtual Status finish() = 0;  // visible afterwards; nothing is before
+};
+
+// How a container compresses a value: what of it, and by what.
+struct ValueCoding {
+  Pipeline pipeline;
+  uint64_t skip = 0;  // bytes in front that are kept apart, and have to be the same in all values of a field
 };
 
 // How many containers a dataset of this format is cut into, unless the user says otherwise.
@@ -124,6 +134,11 @@ struct Format {
   // What is written is a folder: the file within that holds the bytes, such as "data.mdb". Empty: it is a
   // file.
   std::string_view inner_file = {};
+  // What its values can be compressed by, the preferred codec first; empty: they are kept as they are.
+  std::span<const std::string_view> codecs = {};
+  // How a value of `bytes` bytes is compressed, by its first ones; nothing if it would not be. Null: whole,
+  // by the codec.
+  std::optional<ValueCoding> (*coding)(std::string_view codec, Bytes head, uint64_t bytes) = nullptr;
 };
 
 std::span<const Format* const> formats();

@@ -46,7 +46,7 @@ struct PackOptions {
   std::string command;              // recorded in pack.log.json
   double publish_wait_seconds = 5;  // how long the last shard's writer looks for the others' shards
   Progress progress;
-  // If given, gets what the conversion of images costs, in a sentence, before anything is written.
+  // Told what was decided and why, a sentence at a time, before anything is written. From the calling thread.
   std::function<void(const std::string&)> announce;
 };
 
@@ -66,6 +66,18 @@ struct BadSample {
   std::string path, what;
 };
 
+// What a look at some of a field's values says about compressing it.
+struct FieldCompression {
+  std::string field, codec;
+  bool compressed = false;  // the decision
+  std::string reason;       // in words, without the field's name
+  // Of the values looked at; 0 where none was tried. Ratio: stored bytes by raw ones.
+  uint64_t values = 0, bytes = 0;
+  double ratio = 0;
+  // Of one core. Reading compressed values is faster where storage gives a core less than break_even.
+  double decode_bytes_per_second = 0, break_even_bytes_per_second = 0;
+};
+
 struct PackReport {
   std::string out;
   bool published = false;                       // false: dry run, plan only, or other tasks are not done
@@ -77,8 +89,9 @@ struct PackReport {
   uint64_t hidden_skipped = 0, temporary_skipped = 0, other_skipped = 0;
   std::vector<BadSample> bad;  // left out (skip_bad), or why it failed
   std::vector<std::string> fields, splits;
-  std::vector<std::string> roots;     // folders that the paths of trees and lists are relative to
-  std::vector<std::string> warnings;  // what the scan found odd, a sentence each
+  std::vector<std::string> roots;             // folders that the paths of trees and lists are relative to
+  std::vector<std::string> warnings;          // what the scan found odd, a sentence each
+  std::vector<FieldCompression> compression;  // of formats that compress, unless it was declined
   uint64_t classes = 0;
   uint64_t smallest_shard_samples = 0, largest_shard_samples = 0, smallest_shard_bytes = 0,
            largest_shard_bytes = 0;

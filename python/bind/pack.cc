@@ -50,6 +50,19 @@ void bind_pack_report(nb::module_& module) {
       .field("mean_difference", &ConversionCost::mean_difference,
              "How far pixels are from the source's, shrunk if they are: in grey levels, on average.")
       .field("largest_difference", &ConversionCost::largest_difference, "The same, at most.");
+  ReportClass<FieldCompression>(module, "FieldCompression",
+                                "What a look at some of a field's values says about compressing it.")
+      .field("field", &FieldCompression::field, "The field.")
+      .field("codec", &FieldCompression::codec, "What it was tried with.")
+      .field("compressed", &FieldCompression::compressed, "Whether it is compressed.")
+      .field("reason", &FieldCompression::reason, "Why, in words.")
+      .field("values", &FieldCompression::values, "How many values were looked at.")
+      .field("bytes", &FieldCompression::bytes, "How many bytes of them.")
+      .field("ratio", &FieldCompression::ratio, "Stored bytes by raw ones; 0 if nothing was tried.")
+      .field("decode_bytes_per_second", &FieldCompression::decode_bytes_per_second,
+             "How fast one core decoded them.")
+      .field("break_even_bytes_per_second", &FieldCompression::break_even_bytes_per_second,
+             "Compressed values are faster where storage gives a core less than this.");
   ReportClass<PackReport>(module, "PackReport", "What pack() did.")
       .field("out", &PackReport::out, "The dataset.")
       .field("published", &PackReport::published,
@@ -70,6 +83,8 @@ void bind_pack_report(nb::module_& module) {
       .field("bad", &PackReport::bad, "What could not be read: left out (skip_bad), or why it failed.")
       .field("roots", &PackReport::roots, "Folders that the paths of trees and lists are relative to.")
       .field("warnings", &PackReport::warnings, "What was found odd in the source, a sentence each.")
+      .field("compression", &PackReport::compression,
+             "What was found and decided for each field, in formats that compress.")
       .field("fields", &PackReport::fields, "The names of all fields.")
       .field("splits", &PackReport::splits, "The names of all splits.")
       .field("classes", &PackReport::classes, "How many classes there are.")
@@ -151,7 +166,10 @@ void bind_pack_function(nb::module_& module) {
       "file with one class name a line. path_column, label_column: of lists. image: 'keep', 'jpeg:90' or "
       "'raw'; max_side: shrink\n"
       "larger images; baseline: recode progressive JPEGs, with the same pixels. sidecars: 'wids', 'dali',\n"
-      "'energon'. skip_bad: how many unreadable samples may be left out. task, tasks: this one of several "
+      "'energon'. compress: 'auto', 'none' or a codec that the format has; 'auto' looks at some values of "
+      "each\n"
+      "field, and the report's `compression` says what it found. skip_bad: how many unreadable samples may "
+      "be left out. task, tasks: this one of several "
       "that\n"
       "pack together. plan: only plan. dry_run: only say what would be done. jobs: threads, 0 for the cores\n"
       "granted. sync: be durable before being visible.\n\n"

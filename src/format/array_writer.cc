@@ -7,7 +7,6 @@
 #include "format/array_table.h"
 #include "format/columns.h"
 #include "format/grouping.h"
-#include "format/npy_header.h"
 
 namespace packtrain {
 namespace {
@@ -15,22 +14,6 @@ namespace {
 constexpr uint64_t kDirectBytes = uint64_t{4} << 20;  // a column of this size is written as it comes
 constexpr size_t kMostStackedAxes = 8;
 constexpr uint64_t kWidthSlack = uint64_t{64} << 10;
-
-// The header of a .npy file whose numbers can be a row of a larger array: plain ones, in C order, and nothing
-// behind them.
-std::optional<NpyHeader> stackable(Bytes file) {
-  if (!starts_npy(file)) return std::nullopt;
-  const auto header = parse_npy_header(file);
-  if (!header.ok() || header->records || header->axes > kMostStackedAxes) return std::nullopt;
-  if (header->fortran && header->axes > 1) return std::nullopt;
-  static constexpr std::string_view kTypes[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
-                                                "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"};
-  if (std::find(std::begin(kTypes), std::end(kTypes), header->type) == std::end(kTypes)) return std::nullopt;
-  const std::vector<uint64_t> shape(header->shape().begin(), header->shape().end());
-  const auto bytes = checked_array_bytes(shape, std::stoul(header->type.substr(2)));
-  if (!bytes || *bytes == 0 || file.size() - header->bytes != *bytes) return std::nullopt;
-  return *header;
-}
 
 class ArrayWriter final : public ContainerWriter {
  public:
@@ -128,7 +111,7 @@ class ArrayWriter final : public ContainerWriter {
   }
 
   static void begin_stack(Field& field, Bytes bytes) {
-    const auto header = stackable(bytes);
+    const auto header = stackable_header(bytes, bytes.size());
     if (!header) return;
     field.stacked = true;
     field.header = as_text(bytes.first(header->bytes));
@@ -260,6 +243,20 @@ class ArrayWriter final : public ContainerWriter {
 };
 
 }  // namespace
+
+std::optional<NpyHeader> stackable_header(Bytes head, uint64_t file_bytes) {
+  if (!starts_npy(head)) return std::nullopt;
+  const auto header = parse_npy_header(head);
+  if (!header.ok() || header->records || header->axes > kMostStackedAxes) return std::nullopt;
+  if (header->fortran && header->axes > 1) return std::nullopt;
+  static constexpr std::string_view kTypes[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
+                                                "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"};
+  if (std::find(std::begin(kTypes), std::end(kTypes), header->type) == std::end(kTypes)) return std::nullopt;
+  const std::vector<uint64_t> shape(header->shape().begin(), header->shape().end());
+  const auto bytes = checked_array_bytes(shape, std::stoul(header->type.substr(2)));
+  if (!bytes || *bytes == 0 || file_bytes - header->bytes != *bytes) return std::nullopt;
+  return *header;
+}
 
 Result<std::unique_ptr<ContainerWriter>> make_array_writer(Storage& storage, std::string_view path,
                                                            const WriteSpec& spec,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "format/column_spool.h"
+#include "format/npy_header.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -42,6 +43,10 @@ struct ArraySink {
   }
   virtual Status finish() = 0;  // visible afterwards
 };
+
+// The header of a .npy file of `bytes` bytes whose numbers can be a row of a larger array: plain ones, in C
+// order, and nothing behind them. `head`: its first bytes, the header among them.
+std::optional<NpyHeader> stackable_header(Bytes head, uint64_t bytes);
 
 // A writer of containers over a sink. Columns grow side by side, so all but the first large one wait in a
 // ColumnSpool. Memory: 64 MiB, keys, and 8 bytes for each field and label. Fields whose names would be taken

@@ -183,6 +183,7 @@ const Format kSquashfs = {
     .layout = nullptr,
     .create = create_squashfs,
     .keeps_order = false,
+    .codecs = kSquashfsCodecs,
 };
 
 }  // namespace packtrain

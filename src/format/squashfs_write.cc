@@ -10,6 +10,7 @@
 #include "base/little_endian.h"
 #include "base/words.h"
 #include "format/appender.h"
+#include "format/compress_value.h"
 #include "format/squashfs_meta.h"
 #include "format/squashfs_tree.h"
 #include "packtrain/codec.h"
@@ -40,9 +41,10 @@ uint32_t adler32(Bytes data) {
 // One thread at a time. Memory: see SquashTree.
 class SquashWriter : public ContainerWriter {
  public:
-  SquashWriter(std::unique_ptr<Writer> writer, uint64_t size, SquashCodec codec, Pipeline pipeline,
+  SquashWriter(std::unique_ptr<Writer> writer, const WriteSpec& spec, SquashCodec codec, Pipeline pipeline,
                uint32_t block_bytes, std::string path)
-      : file_(std::move(writer), size, kSquashSuperBytes),
+      : file_(std::move(writer), spec.expected_bytes, kSquashSuperBytes),
+        spec_(spec),
         codec_(codec),
         pipeline_(std::move(pipeline)),
         block_bytes_(block_bytes),
@@ -52,7 +54,7 @@ class SquashWriter : public ContainerWriter {
   Status add(const SampleToWrite& sample) override {
     for (const SampleToWrite::Field& field : sample.fields) {
       name_.assign(sample.key).append(".").append(field.name);
-      Status status = add_file(field.bytes);
+      Status status = add_file(field.bytes, is_for_field(spec_, field.name));
       if (!status.ok()) return status.at(printable(name_)).at(path_);
     }
     return {};
@@ -94,7 +96,8 @@ class SquashWriter : public ContainerWriter {
   }
 
  private:
-  Status add_file(Bytes data) {
+  Status add_file(Bytes data, bool compress) {
+    compress = compress && !is_compressed_content(data);
     std::vector<uint32_t> words;
     const uint64_t start = file_.position();
     if (pipeline_.empty()) {
@@ -102,7 +105,7 @@ class SquashWriter : public ContainerWriter {
     } else {
       for (Bytes rest = data; !rest.empty();) {
         const Bytes block = rest.first(std::min<size_t>(rest.size(), block_bytes_));
-        PACKTRAIN_TRY(add_block(block, words));
+        PACKTRAIN_TRY(compress ? add_block(block, words) : add_raw_block(block, words));
         rest = rest.subspan(block.size());
       }
     }
@@ -121,17 +124,20 @@ class SquashWriter : public ContainerWriter {
       behind = tail;
     }
     const size_t stored = before.size() + encoded.size() + behind.size();
-    if (stored >= raw.size()) {
-      words.push_back(static_cast<uint32_t>(raw.size()) | kSquashRaw);
-      return file_.append(raw);
-    }
+    if (!saves_enough(stored, raw.size())) return add_raw_block(raw, words);
     words.push_back(static_cast<uint32_t>(stored));
     PACKTRAIN_TRY(file_.append(before));
     PACKTRAIN_TRY(file_.append(encoded));
     return file_.append(behind);
   }
 
+  Status add_raw_block(Bytes raw, std::vector<uint32_t>& words) {
+    words.push_back(static_cast<uint32_t>(raw.size()) | kSquashRaw);
+    return file_.append(raw);
+  }
+
   Appender file_;
+  const WriteSpec spec_;
   const SquashCodec codec_;
   const Pipeline pipeline_;
   const uint32_t block_bytes_;
@@ -151,22 +157,13 @@ uint32_t block_for(const WriteSpec& spec) {
 
 Result<std::unique_ptr<ContainerWriter>> create_squashfs(Storage& storage, std::string_view path,
                                                          const WriteSpec& spec) {
-  Pipeline pipeline;
-  SquashCodec codec = SquashCodec::gzip;  // what every reader knows, where nothing is compressed
-  uint32_t block_bytes = kDefaultBlock;
-  if (spec.compress == "zstd" || spec.compress == "deflate") {
-    pipeline = {{spec.compress}};
-    if (spec.compress == "zstd") codec = SquashCodec::zstd;
-    block_bytes = block_for(spec);
-    // Fails now rather than at the first block if the codec is absent.
-    if (auto trial = encode(pipeline, {}); !trial.ok()) return trial.status();
-  } else if (spec.compress != "none" && spec.compress != "auto") {
-    return Status(Code::unsupported,
-                  "squashfs is written with --compress none, zstd or deflate, not " + spec.compress);
-  }
+  PACKTRAIN_ASSIGN(pipeline, write_pipeline("squashfs", kSquashfsCodecs, spec));
+  // gzip is what every reader knows, where nothing is compressed.
+  const SquashCodec codec = spec.compress == "zstd" ? SquashCodec::zstd : SquashCodec::gzip;
+  const uint32_t block_bytes = pipeline.empty() ? kDefaultBlock : block_for(spec);
   PACKTRAIN_ASSIGN(writer, storage.create(path, spec.expected_bytes, spec.write));
-  return std::unique_ptr<ContainerWriter>(new SquashWriter(
-      std::move(writer), spec.expected_bytes, codec, std::move(pipeline), block_bytes, std::string(path)));
+  return std::unique_ptr<ContainerWriter>(
+      new SquashWriter(std::move(writer), spec, codec, std::move(pipeline), block_bytes, std::string(path)));
 }
 
 }  // namespace packtrain

@@ -6,6 +6,9 @@
 
 namespace packtrain {
 
+inline constexpr std::string_view kSquashfsCodecs[] = {"zstd", "deflate"};
+
+// Files and blocks that compress_value.h would leave as they are are stored raw.
 Result<std::unique_ptr<ContainerWriter>> create_squashfs(Storage& storage, std::string_view path,
                                                          const WriteSpec& spec);
 

@@ -167,6 +167,8 @@ const Format kZarr = {
     .create = create_zarr,
     .label_column = true,
     .folder = true,
+    .codecs = kZarrCodecs,
+    .coding = zarr_coding,
 };
 
 }  // namespace packtrain

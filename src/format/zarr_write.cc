@@ -7,6 +7,7 @@
 #include "base/little_endian.h"
 #include "base/words.h"
 #include "format/array_writer.h"
+#include "format/compress_value.h"
 #include "format/zip_store.h"
 #include "packtrain/codec.h"
 
@@ -88,10 +89,16 @@ Json sharding(std::span<const uint64_t> inner, Json codecs) {
   return named("sharding_indexed", std::move(details));
 }
 
+// Blosc is told how many bytes a number has.
+Pipeline row_pipeline(Pipeline pipeline, uint32_t number_bytes) {
+  if (!pipeline.empty() && pipeline[0].name == "blosc") pipeline[0].parameter = number_bytes;
+  return pipeline;
+}
+
 class ZarrSink final : public ArraySink {
  public:
-  ZarrSink(std::unique_ptr<ZipStore> zip, Pipeline pipeline)
-      : zip_(std::move(zip)), pipeline_(std::move(pipeline)) {}
+  ZarrSink(std::unique_ptr<ZipStore> zip, const WriteSpec& spec, Pipeline pipeline)
+      : zip_(std::move(zip)), spec_(spec), pipeline_(std::move(pipeline)) {}
 
   std::string_view key_column() const override { return kKeys; }
   bool takes_texts() const override { return true; }
@@ -184,8 +191,8 @@ class ZarrSink final : public ArraySink {
     const ZarrType type = zarr_type(array.type);
     uint64_t row_bytes = std::stoul(std::string(array.type.substr(2)));
     for (const uint64_t size : array.shape.subspan(1)) row_bytes *= size;
-    Pipeline pipeline = pipeline_;
-    if (!pipeline.empty() && pipeline[0].name == "blosc") pipeline[0].parameter = type.number_bytes;
+    const Pipeline pipeline =
+        is_for_field(spec_, array.name) ? row_pipeline(pipeline_, type.number_bytes) : Pipeline();
     const std::string name(array.name);
     PACKTRAIN_TRY(zip_->begin(name + "/c" + repeated("/0", array.shape.size())));
     std::vector<std::byte> row;
@@ -257,6 +264,7 @@ class ZarrSink final : public ArraySink {
   }
 
   std::unique_ptr<ZipStore> zip_;
+  const WriteSpec spec_;
   const Pipeline pipeline_;       // of rows
   std::string name_;              // of the open array of bytes
   Json arrays_ = Json::object();  // their metadata, by name
@@ -266,15 +274,7 @@ class ZarrSink final : public ArraySink {
 
 Result<std::unique_ptr<ContainerWriter>> create_zarr(Storage& storage, std::string_view path,
                                                      const WriteSpec& spec) {
-  Pipeline pipeline;
-  if (spec.compress == "blosc" || spec.compress == "zstd") {
-    pipeline = {{spec.compress}};
-  } else if (spec.compress != "none" && spec.compress != "auto") {
-    return Status(Code::unsupported,
-                  "zarr is written with --compress none, blosc or zstd, not " + spec.compress);
-  }
-  // Fails now rather than at the end if the codec is absent.
-  if (auto trial = encode(pipeline, {}); !trial.ok()) return trial.status();
+  PACKTRAIN_ASSIGN(pipeline, write_pipeline("zarr", kZarrCodecs, spec));
   for (const std::string& field : spec.fields) {
     if (field.find('/') != std::string::npos || field.starts_with("__") || field == "zarr.json" ||
         field.find_first_not_of('.') == std::string::npos) {
@@ -285,7 +285,14 @@ Result<std::unique_ptr<ContainerWriter>> create_zarr(Storage& storage, std::stri
   }
   PACKTRAIN_ASSIGN(zip, ZipStore::create(storage, path, spec.expected_bytes, spec.write));
   return make_array_writer(storage, path, spec,
-                           std::make_unique<ZarrSink>(std::move(zip), std::move(pipeline)));
+                           std::make_unique<ZarrSink>(std::move(zip), spec, std::move(pipeline)));
+}
+
+std::optional<ValueCoding> zarr_coding(std::string_view codec, Bytes head, uint64_t bytes) {
+  const auto header = stackable_header(head, bytes);
+  if (!header) return std::nullopt;
+  const Pipeline pipeline = {{std::string(codec)}};
+  return ValueCoding{row_pipeline(pipeline, zarr_type(header->type).number_bytes), header->bytes};
 }
 
 }  // namespace packtrain

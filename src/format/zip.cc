@@ -83,6 +83,7 @@ const Format kZip = {
     .index = index_zip,
     .layout = &kZipLayout,
     .create = create_zip,
+    .codecs = kZipCodecs,
 };
 
 }  // namespace packtrain

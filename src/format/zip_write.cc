@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "format/compress_value.h"
 #include "format/zip_records.h"
 #include "packtrain/codec.h"
 
@@ -33,8 +34,12 @@ uint64_t directory_bytes(std::span<const LaidMember> members) {
 // grows by need and is cut there. One thread at a time.
 class ZipWriter : public ContainerWriter {
  public:
-  ZipWriter(std::unique_ptr<Writer> writer, uint64_t size, Pipeline pipeline, std::string path)
-      : writer_(std::move(writer)), size_(size), pipeline_(std::move(pipeline)), path_(std::move(path)) {
+  ZipWriter(std::unique_ptr<Writer> writer, const WriteSpec& spec, Pipeline pipeline, std::string path)
+      : writer_(std::move(writer)),
+        size_(spec.expected_bytes),
+        spec_(spec),
+        pipeline_(std::move(pipeline)),
+        path_(std::move(path)) {
     buffer_.reserve(kBufferBytes);
   }
   ~ZipWriter() override {
@@ -44,7 +49,7 @@ class ZipWriter : public ContainerWriter {
   Status add(const SampleToWrite& sample) override {
     for (const SampleToWrite::Field& field : sample.fields) {
       name_.assign(sample.key).append(".").append(field.name);
-      Status status = add_entry(field.bytes);
+      Status status = add_entry(field.bytes, is_for_field(spec_, field.name));
       if (!status.ok()) return status.at(printable(name_)).at(path_);
     }
     return {};
@@ -64,7 +69,7 @@ class ZipWriter : public ContainerWriter {
   }
 
  private:
-  Status add_entry(Bytes raw) {
+  Status add_entry(Bytes raw, bool compress) {
     if (name_.size() > kLongestName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
     ZipWritten entry{.name = name_,
                      .crc32 = crc32(raw),
@@ -73,10 +78,10 @@ class ZipWriter : public ContainerWriter {
                      .local_offset = written_ + buffer_.size()};
     std::vector<std::byte> encoded;
     Bytes data = raw;
-    if (!pipeline_.empty() && !raw.empty()) {
-      PACKTRAIN_ASSIGN(smaller, encode(pipeline_, raw));
-      if (smaller.size() < raw.size()) {
-        encoded = std::move(smaller);
+    if (compress && !is_compressed_content(raw)) {
+      PACKTRAIN_ASSIGN(smaller, encode_if_it_saves(pipeline_, raw));
+      encoded = std::move(smaller);
+      if (!encoded.empty()) {
         data = encoded;
         entry.method = ZipMethod::deflate;
         entry.stored = data.size();
@@ -119,6 +124,7 @@ class ZipWriter : public ContainerWriter {
   std::unique_ptr<Writer> writer_;
   uint64_t size_;         // of the object as it is now
   uint64_t written_ = 0;  // bytes handed to writer_; the rest is in buffer_
+  const WriteSpec spec_;
   const Pipeline pipeline_;
   const std::string path_;
   std::vector<std::byte> buffer_, directory_;
@@ -156,17 +162,10 @@ const Layout kZipLayout = {
 
 Result<std::unique_ptr<ContainerWriter>> create_zip(Storage& storage, std::string_view path,
                                                     const WriteSpec& spec) {
-  Pipeline pipeline;
-  if (spec.compress == "deflate" || spec.compress == "auto") {
-    pipeline = {{"deflate"}};
-  } else if (spec.compress != "none") {
-    return Status(Code::unsupported, "zip is written with --compress none or deflate, not " + spec.compress);
-  }
-  // Fails now rather than at the first entry if the codec is absent.
-  if (auto trial = encode(pipeline, {}); !trial.ok()) return trial.status();
+  PACKTRAIN_ASSIGN(pipeline, write_pipeline("zip", kZipCodecs, spec));
   PACKTRAIN_ASSIGN(writer, storage.create(path, spec.expected_bytes, spec.write));
   return std::unique_ptr<ContainerWriter>(
-      new ZipWriter(std::move(writer), spec.expected_bytes, std::move(pipeline), std::string(path)));
+      new ZipWriter(std::move(writer), spec, std::move(pipeline), std::string(path)));
 }
 
 }  // namespace packtrain

@@ -6,8 +6,9 @@
 namespace packtrain {
 
 extern const Layout kZipLayout;
+inline constexpr std::string_view kZipCodecs[] = {"deflate"};
 
-// `compress`: "deflate" (also "auto"), where an entry that would not become smaller is stored; or "none".
+// With deflate, entries that compress_value.h would leave as they are are stored.
 // Memory: 4 MiB, one entry, and the directory.
 Result<std::unique_ptr<ContainerWriter>> create_zip(Storage& storage, std::string_view path,
                                                     const WriteSpec& spec);

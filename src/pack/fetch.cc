@@ -116,10 +116,34 @@ Status Fetcher::fetch(const Cell& cell, MutableBytes into) {
       return {};
     }
     case Origin::stream:
+      if (spool_) return spool_->read(cell, 0, into);
       break;
   }
-  assert(false && "a stream is read front to back by the scatter writer");
+  assert(false && "without a spool a stream is read front to back by the scatter writer");
   return Status(Code::invalid, "a compressed archive has no random access");
+}
+
+Status Fetcher::fetch_head(const Cell& cell, MutableBytes into) {
+  if (into.size() == cell.size) return fetch(cell, into);
+  if (cell.origin == Origin::file) {
+    PACKTRAIN_ASSIGN(file, open_file(cell));
+    return storage_.read(*file, 0, into);
+  }
+  if (cell.origin == Origin::text) {
+    std::memcpy(into.data(), plan_.catalog.texts.data() + cell.where, into.size());
+    return {};
+  }
+  if (cell.origin == Origin::container && cell.inner_field == 1) {
+    const Piece& piece = plan_.pieces[cell.where];
+    if (!piece.hole && plan_.pipelines[piece.pipeline].empty()) {
+      PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+      return storage_.read(*file, piece.offset + piece.start, into);
+    }
+  }
+  std::vector<std::byte> whole(cell.size);
+  PACKTRAIN_TRY(fetch(cell, whole));
+  std::memcpy(into.data(), whole.data(), into.size());
+  return {};
 }
 
 Status Fetcher::fetch_pieces(const Cell& cell, size_t piece_bytes, const std::function<Status(Bytes)>& each) {
@@ -142,6 +166,14 @@ Status Fetcher::fetch_pieces(const Cell& cell, size_t piece_bytes, const std::fu
       PACKTRAIN_ASSIGN(file, piece_file(piece.file));
       return plain(*file, piece.offset + piece.start, piece.length);
     }
+  }
+  if (cell.origin == Origin::stream && spool_) {
+    for (uint64_t at = 0; at < cell.size; at += piece_bytes) {
+      const MutableBytes part = MutableBytes(buffer).first(std::min<uint64_t>(piece_bytes, cell.size - at));
+      PACKTRAIN_TRY(spool_->read(cell, at, part));
+      PACKTRAIN_TRY(each(part));
+    }
+    return {};
   }
   buffer.resize(cell.size);
   PACKTRAIN_TRY(fetch(cell, buffer));

@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "pack/plan.h"
+#include "pack/stream_spool.h"
 #include "packtrain/storage.h"
 
 namespace packtrain {
@@ -21,9 +22,15 @@ class Fetcher {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  // Fills `into`, which has the cell's size. Not for Origin::stream, which comes in its own order.
+  // Where cells of Origin::stream are; without it they cannot be fetched. Before the first thread starts.
+  void use(const StreamSpool* spool) { spool_ = spool; }
+
+  // Fills `into`, which has the cell's size.
   Status fetch(const Cell& cell, MutableBytes into);
-  // The same in pieces of at most `piece_bytes`, in order, for what should not be in memory whole.
+  // The first bytes of the cell, as many as fit into `into`. What lies compressed in a container is read
+  // whole.
+  Status fetch_head(const Cell& cell, MutableBytes into);
+  // All of it in pieces of at most `piece_bytes`, in order, for what should not be in memory whole.
   Status fetch_pieces(const Cell& cell, size_t piece_bytes, const std::function<Status(Bytes)>& each);
 
   // Where the cell's bytes are, for messages and for opening.
@@ -36,6 +43,7 @@ class Fetcher {
 
   Storage& storage_;
   const Plan& plan_;
+  const StreamSpool* spool_ = nullptr;
   Mutex mutex_;  // guards opening; the pointers are read without it
   std::vector<std::atomic<const File*>> piece_files_;
 };

@@ -19,11 +19,14 @@
 #include "base/process_token.h"
 #include "base/version.h"
 #include "base/words.h"
+#include "format/compress_value.h"
 #include "index/split_name.h"
 #include "pack/catalog.h"
+#include "pack/compression.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
 #include "pack/sidecars.h"
+#include "pack/stream_spool.h"
 #include "pack/task.h"
 #include "pack/writers.h"
 #include "packtrain/place.h"
@@ -80,6 +83,11 @@ class Packer {
   Status work();
   void estimate(const Plan& plan);
   void describe(const Plan& plan);
+  void announce(const Plan& plan) const;
+  // Whether every byte's place is known before it is read.
+  bool is_planned(const Plan& plan) const {
+    return plan.compress == "none" && format_->layout && !plan.conversion.any();
+  }
   uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
   bool source_is_far(const Plan& plan) const;
 
@@ -115,11 +123,7 @@ Status Packer::check_options() {
   }
   PACKTRAIN_ASSIGN(conversion, parse_conversion(options_));
   conversion_ = conversion;
-  const std::string& compress = options_.compress;
-  if (compress != "auto" && compress != "none" && !format_->create) {
-    return Status(Code::unsupported, std::string(format_->name) +
-                                         " shards are not compressed; use --compress none or --format zip");
-  }
+  PACKTRAIN_TRY(check_codec(format_->name, format_->codecs, options_.compress));
   if (format_->cut == Cut::one_for_all &&
       (options_.shards > 1 || options_.shard_bytes != 0 || options_.ranks > 1)) {
     return Status(Code::invalid, std::string(format_->name) +
@@ -205,8 +209,7 @@ Result<Catalog> Packer::scan_sources() {
 Result<Plan> Packer::make_new_plan() {
   PACKTRAIN_ASSIGN(catalog, scan_sources());
   PACKTRAIN_ASSIGN(plan, make_plan(storage_, std::move(catalog), options_));
-  if (plan.conversion.any() && options_.announce && !options_.dry_run)
-    options_.announce(cost_in_words(plan.cost));
+  PACKTRAIN_TRY(decide_compression(storage_, *format_, options_.compress, plan));
   return plan;
 }
 
@@ -327,7 +330,7 @@ bool Packer::source_is_far(const Plan& plan) const {
 
 Status Packer::write(const Plan& plan) {
   const auto start = Clock::now();
-  const bool planned = plan.compress == "none" && format_->layout && !plan.conversion.any();
+  const bool planned = is_planned(plan);
   std::vector<uint32_t> to_write, to_scatter, all;
   uint64_t samples = 0;
   for (uint32_t number = 0; number < plan.shards.size(); ++number) {
@@ -352,27 +355,29 @@ Status Packer::write(const Plan& plan) {
     samples += shard.count;
   }
   if (all.empty()) return {};
-  if (!planned && !to_scatter.empty()) {
-    return Status(Code::unsupported,
-                  "a compressed archive comes front to back, which only webdataset and zip shards without "
-                  "compression can take; pack it with --format webdataset first, and then that");
-  }
   const uint64_t bytes = planned_bytes(plan, all);
-  PACKTRAIN_TRY(check_room(bytes, all.size() * 2 + 8));
+  const WrittenFields fields = planned ? WrittenFields() : written_fields(plan, *format_);
+  PACKTRAIN_TRY(check_room(bytes + (planned ? 0 : stream_bytes(plan, all, fields)), all.size() * 2 + 8));
+  std::unique_ptr<StreamSpool> spool;
+  if (!planned && !to_scatter.empty()) {
+    PACKTRAIN_ASSIGN(made, StreamSpool::make(storage_, plan, all, fields, part_, token_, options_.progress));
+    spool = std::move(made);
+  }
   const bool far = source_is_far(plan);
   const uint32_t jobs = options_.jobs != 0 ? options_.jobs : granted().cores;
   Fetcher fetcher(storage_, plan);
+  fetcher.use(spool.get());
   ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
-  if (!planned) context.fields = written_fields(plan, *format_);
+  context.fields = fields;
   context.durable = options_.sync;
   context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, plan.catalog.missing_count);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
   context.unit_samples = far ? kFarUnitSamples : kUnitSamples;
   // Small sets are cut finer, so that every thread has something to do.
   context.unit_bytes = std::clamp<uint64_t>(bytes / (uint64_t{4} * context.threads), 64 << 10, kUnitBytes);
-  Status status = planned ? write_planned(context, to_write) : write_serial(context, to_write);
-  if (status.ok()) status = write_scattered(context, to_scatter);
+  Status status = planned ? write_planned(context, to_write) : write_serial(context, all);
+  if (planned && status.ok()) status = write_scattered(context, to_scatter);
   report.seconds_write = since(start);
   {
     Lock lock(context.mutex);
@@ -475,6 +480,7 @@ void Packer::describe(const Plan& plan) {
   report.inodes_before = plan.catalog.files;
   report.renamed = plan.renamed;
   report.warnings = plan.catalog.warnings;
+  report.compression = plan.findings;
   for (const CatalogRoot& root : plan.catalog.roots) report.roots.push_back(root.folder);
   const Skipped& skipped = plan.catalog.skipped;
   report.hidden_skipped = skipped.hidden;
@@ -495,11 +501,22 @@ void Packer::describe(const Plan& plan) {
   report.bytes = planned_bytes(plan, all);
 }
 
+void Packer::announce(const Plan& plan) const {
+  if (!options_.announce) return;
+  if (plan.conversion.any() && !options_.dry_run) options_.announce(cost_in_words(plan.cost));
+  for (const FieldCompression& finding : report.compression)
+    options_.announce(printable(finding.field) + ": " + finding.reason);
+}
+
 Status Packer::dry_run() {
   PACKTRAIN_ASSIGN(plan, make_new_plan());
   describe(plan);
   // A dry run tells what would stop the pack; it does not fail by it. What is lacking is in the report.
-  const Status room = check_room(report.bytes, plan.shards.size() * 2 + 8);
+  announce(plan);
+  std::vector<uint32_t> all(plan.shards.size());
+  std::iota(all.begin(), all.end(), 0U);
+  const uint64_t spooled = is_planned(plan) ? 0 : stream_bytes(plan, all, written_fields(plan, *format_));
+  const Status room = check_room(report.bytes + spooled, plan.shards.size() * 2 + 8);
   if (!room.ok() && room.code() != Code::no_room) report.warnings.push_back(room.text());
   estimate(plan);
   return {};
@@ -544,6 +561,7 @@ Status Packer::work() {
     return plan.status();
   }
   describe(*plan);
+  if (options_.task == 0) announce(*plan);
   if (resumed_ && options_.tasks == 1) {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(now, scan_sources());
@@ -568,8 +586,10 @@ Status Packer::work() {
 Status Packer::run() {
   report.out = out_;
   PACKTRAIN_TRY(check_options());
-  if (options_.tasks > 1 && published_meanwhile()) return {};
-  PACKTRAIN_TRY(check_target());
+  if (Status target = check_target(); !target.ok()) {
+    // Of several tasks, the others may have finished it at this very moment.
+    return options_.tasks > 1 && published_meanwhile() ? Status() : target;
+  }
   if (options_.dry_run) return dry_run();
   Status status = work();
   if (status.ok() || status.code() == Code::stopped) return status;

@@ -52,9 +52,11 @@ struct Plan {
   std::vector<uint64_t> order;          // samples of the catalog, shard by shard, split by split
   std::vector<ShardPlan> shards;
   std::string format;
-  std::string compress;  // "none" or a codec
-  std::string identity;  // JSON of every option that the output depends on
-  uint64_t renamed = 0;  // keys that differ from their stem
+  std::string compress;                    // "none" or a codec
+  std::vector<std::string> compressed;     // the fields that it is for, sorted
+  std::vector<FieldCompression> findings;  // why
+  std::string identity;                    // JSON of every option that the output depends on
+  uint64_t renamed = 0;                    // keys that differ from their stem
   ImageConversion conversion;
   ConversionCost cost;  // of the conversion, measured when the plan was made
 

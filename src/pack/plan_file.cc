@@ -23,6 +23,39 @@ std::vector<std::string> strings(const Json& json) {
   return texts;
 }
 
+Json findings_json(const std::vector<FieldCompression>& findings) {
+  Json json = Json::array();
+  for (const FieldCompression& finding : findings) {
+    json.push(Json::object()
+                  .append("field", finding.field)
+                  .append("codec", finding.codec)
+                  .append("compressed", finding.compressed)
+                  .append("reason", finding.reason)
+                  .append("values", finding.values)
+                  .append("bytes", finding.bytes)
+                  .append("ratio", finding.ratio)
+                  .append("decode", finding.decode_bytes_per_second)
+                  .append("break_even", finding.break_even_bytes_per_second));
+  }
+  return json;
+}
+
+std::vector<FieldCompression> findings_from(const Json& json) {
+  std::vector<FieldCompression> findings;
+  for (const Json& item : json.items()) {
+    findings.push_back({.field = item["field"].as_string(),
+                        .codec = item["codec"].as_string(),
+                        .compressed = item["compressed"].as_bool(),
+                        .reason = item["reason"].as_string(),
+                        .values = item["values"].as_uint(),
+                        .bytes = item["bytes"].as_uint(),
+                        .ratio = item["ratio"].as_double(),
+                        .decode_bytes_per_second = item["decode"].as_double(),
+                        .break_even_bytes_per_second = item["break_even"].as_double()});
+  }
+  return findings;
+}
+
 // Paths may hold any bytes, which JSON cannot: they are kept in the names column and referred to.
 struct NameTable {
   std::vector<uint64_t> end;
@@ -77,6 +110,7 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
                             .push(cost.mean_difference)
                             .push(cost.largest_difference));
   }
+  json.append("compressed", strings(plan.compressed)).append("compression", findings_json(plan.findings));
   json.append("fields", strings(catalog.fields))
       .append("files", catalog.files)
       .append("bytes", catalog.bytes);
@@ -229,6 +263,8 @@ Result<Plan> decode_plan(Bytes bytes) {
   plan.identity = json["identity"].as_string();
   plan.format = json["format"].as_string();
   plan.compress = json["compress"].as_string();
+  plan.compressed = strings(json["compressed"]);
+  plan.findings = findings_from(json["compression"]);
   plan.renamed = json["renamed"].as_uint();
   if (const auto& parts = json["conversion"].items(); parts.size() == 4)
     plan.conversion = {static_cast<ImageForm>(parts[0].as_uint()), static_cast<int>(parts[1].as_int()),

@@ -183,6 +183,12 @@ Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
     for (const char* name : {"image", "max_side", "baseline"})
       if (identity->has(name)) facts.append(name, (*identity)[name]);
   }
+  if (plan.compress != "none") {
+    Json fields = Json::array();
+    for (const std::string& field : plan.compressed) fields.push(field);
+    facts.append("compressed",
+                 Json::object().append("codec", plan.compress).append("fields", std::move(fields)));
+  }
   if (plan.renamed > 0) facts.append("renamed_keys", plan.renamed);
   if (!left_out.empty()) {
     Json list = Json::array();
@@ -229,10 +235,18 @@ Status remove_work(Storage& storage, const std::string& folder, const Manifest& 
   for (const ShardSpec& shard : manifest.shards) belongs.insert(shard.path);
   for (const FileSpec& file : manifest.files) belongs.insert(file.path.substr(0, file.path.find('/')));
   std::vector<std::string> extra;
-  PACKTRAIN_TRY(storage.list(folder, [&](FolderEntry&& entry) {
-    if (!belongs.contains(entry.name) && is_work_file(entry.name)) extra.push_back(std::move(entry.name));
-    return true;
-  }));
+  const auto look_in = [&](const std::string& inner) {
+    return storage.list(folder + "/" + inner, [&](FolderEntry&& entry) {
+      std::string name = inner + entry.name;
+      if (!belongs.contains(name) && is_work_file(entry.name)) extra.push_back(std::move(name));
+      return true;
+    });
+  };
+  PACKTRAIN_TRY(look_in(""));
+  for (const ShardSpec& shard : manifest.shards) {  // some are folders, in which they were made
+    if (const size_t slash = shard.path.rfind('/'); slash != shard.path.npos)
+      PACKTRAIN_TRY(look_in(shard.path.substr(0, slash + 1)));
+  }
   for (const std::string& name : extra) {
     if (Status status = remove_tree(storage, folder + "/" + name);
         !status.ok() && status.code() != Code::not_found)

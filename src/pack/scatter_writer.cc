@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "base/words.h"
-#include "pack/archive_stream.h"
 #include "pack/shard_layout.h"
 #include "pack/writers.h"
 #include "packtrain/decode.h"
@@ -89,25 +88,22 @@ Status ScatterWriter::write_member(OpenShard& shard, size_t number,
 }
 
 Status ScatterWriter::read_stream(uint32_t source, std::span<const Target> targets) {
-  const PieceFile& file = context_.plan.stream_files[source];
-  PACKTRAIN_ASSIGN(info, context_.storage.stat(file.path));
-  if (info.size != file.bytes || info.mtime_ns != file.mtime_ns)
-    return Status(Code::corrupt, "has changed since it was listed");
-  PACKTRAIN_ASSIGN(stream, ArchiveStream::open(context_.storage, file.path));
+  const std::string path = printable(context_.plan.catalog.streams[source]);
+  PACKTRAIN_ASSIGN(stream, open_planned_stream(context_.storage, context_.plan.stream_files[source]));
   ArchiveStream::Member member;
   size_t at = 0;
   while (at < targets.size()) {
     PACKTRAIN_ASSIGN(more, stream->next(member));
-    if (!more) return Status(Code::corrupt, "ends before all that was listed has come");
+    if (!more) return Status(Code::corrupt, "ends before all that was listed has come").at(path);
     if (member.number != targets[at].member_number) continue;
     OpenShard& shard = shards_[targets[at].shard];
     if (member.size != shard.layout.members[targets[at].member].size)
-      return Status(Code::corrupt, "has changed since it was listed");
+      return Status(Code::corrupt, "has changed since it was listed").at(path);
     PACKTRAIN_TRY(
         write_member(shard, targets[at].member, [&](MutableBytes into) { return stream->read(into); }));
     ++at;
   }
-  return {};
+  return read_to_end(*stream);
 }
 
 Status ScatterWriter::write(const std::vector<uint32_t>& numbers) {
@@ -151,10 +147,7 @@ Status ScatterWriter::write(const std::vector<uint32_t>& numbers) {
   for (size_t begin = 0; begin < targets.size();) {
     size_t end = begin;
     while (end < targets.size() && targets[end].source == targets[begin].source) ++end;
-    const uint32_t source = targets[begin].source;
-    if (Status status = read_stream(source, std::span(targets).subspan(begin, end - begin)); !status.ok()) {
-      return status.at(printable(catalog.streams[source]));
-    }
+    PACKTRAIN_TRY(read_stream(targets[begin].source, std::span(targets).subspan(begin, end - begin)));
     begin = end;
   }
   for (OpenShard& shard : shards_) {

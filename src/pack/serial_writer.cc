@@ -255,6 +255,7 @@ Result<std::unique_ptr<ContainerWriter>> SerialWriter::create(const ShardPlan& s
   const Plan& plan = context_.plan;
   WriteSpec spec;
   spec.compress = plan.compress;
+  spec.compressed = plan.compressed;
   spec.write = shard_write_options(context_);
   spec.samples = shard.count;
   spec.fields = context_.fields.names;

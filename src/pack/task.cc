@@ -100,7 +100,8 @@ Result<bool> wait_for_file(Storage& storage, const std::string& path, const std:
     auto info = storage.stat(path);
     if (info.ok()) return true;
     if (info.status().code() != Code::not_found) return info.status();
-    std::string beat = read_whole(storage, life).ok() ? read_whole(storage, life).value() : "";
+    auto read = read_whole(storage, life);  // may vanish at any moment
+    std::string beat = read.ok() ? std::move(*read) : std::string();
     const auto now = Clock::now();
     if (beat != last) {
       last = std::move(beat);

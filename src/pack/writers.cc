@@ -12,6 +12,21 @@ bool is_bad_sample(const Status& status) {
          status.code() == Code::unsupported;
 }
 
+Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file) {
+  PACKTRAIN_ASSIGN(info, storage.stat(file.path));
+  if (info.size != file.bytes || info.mtime_ns != file.mtime_ns)
+    return Status(Code::corrupt, "has changed since it was listed").at(printable(file.path));
+  return ArchiveStream::open(storage, file.path);
+}
+
+Status read_to_end(ArchiveStream& stream) {
+  ArchiveStream::Member member;
+  while (true) {
+    PACKTRAIN_ASSIGN(more, stream.next(member));
+    if (!more) return {};
+  }
+}
+
 BadSample bad_sample(const WriteContext& context, const Cell& cell, const Status& status) {
   std::string path = context.fetcher.source_path(cell);
   if (cell.origin == Origin::container) path.append(": ").append(context.plan.catalog.name(cell.path));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "pack/archive_stream.h"
 #include "pack/fetch.h"
 #include "pack/plan.h"
 #include "pack/progress_meter.h"
@@ -58,6 +59,10 @@ Status write_planned(WriteContext& context, const std::vector<uint32_t>& shards)
 Status write_scattered(WriteContext& context, const std::vector<uint32_t>& shards);
 Status write_serial(WriteContext& context, const std::vector<uint32_t>& shards);
 
+// A compressed archive from its beginning; Code::corrupt if it is no longer the file that was listed.
+Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file);
+// Reads on to its end, where the check of all its bytes is.
+Status read_to_end(ArchiveStream& stream);
 // A failure that makes one sample bad, as opposed to one that makes going on pointless.
 bool is_bad_sample(const Status& status);
 BadSample bad_sample(const WriteContext& context, const Cell& cell, const Status& status);

@@ -467,5 +467,5 @@ def test_label_files_without_a_number_are_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"path_column": "tree/ant/000.jpg", "label_column": "0"}])
 def test_a_list_without_a_heading_is_refused(tree: Path, tmp_path: Path, options: dict[str, str]) -> None:
     (tmp_path / "list.csv").write_text("tree/ant/000.jpg,0\ntree/bee/001.jpg,1\n")
-    with pytest.raises(pt.InvalidError, match="names a file .*put a line such as path,label in front"):
+    with pytest.raises(pt.InvalidError, match=r"names a file .*put a line such as path,label in front"):
         pt.pack(tmp_path / "list.csv", tmp_path / "out", **options)
