@@ -236,9 +236,7 @@ Status run_pack(PackArguments& arguments, Run& run) {
   options.jobs = run.jobs();
   options.command = run.command_line();
   options.progress = run.progress();
-  options.announce = [&run](const std::string& sentence) {
-    if (!run.quiet()) run.warn(sentence);
-  };
+  options.announce = [&](const std::string& sentence) { run.say(sentence); };
 
   PackReport failed;
   auto packed = pack(posix_storage(), options, &failed);

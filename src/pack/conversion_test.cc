@@ -376,7 +376,7 @@ TEST_F(ConversionTest, TheCostIsSaidBeforeAnythingIsWritten) {
     for (const auto& entry : fs::directory_iterator(folder_))
       if (entry.path() == path("out.part")) {
         for (const auto& file : fs::directory_iterator(entry.path()))
-          EXPECT_EQ(file.path().filename().string().find("plann"), 0u) << file.path();
+          EXPECT_EQ(file.path().filename().string().find("plan"), 0u) << file.path();
       }
     said.push_back(cost);
   };

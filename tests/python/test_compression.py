@@ -175,7 +175,7 @@ TARGETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, compress", TARGETS)
+@pytest.mark.parametrize(("name", "compress"), TARGETS)
 def test_a_compressed_archive_becomes_any_container(
     tree: Path, tmp_path: Path, name: str, compress: str, command: Command
 ) -> None:
