@@ -20,27 +20,18 @@ function(packtrain_folder name)
   endforeach()
   target_link_libraries(packtrain_${name} PRIVATE packtrain_third_party ${ARG_LINK} PUBLIC Threads::Threads)
   packtrain_warnings(packtrain_${name})
-  packtrain_precompile(packtrain_${name} packtrain_base ${packtrain_common_headers})
+  packtrain_unity(packtrain_${name})
   if(PACKTRAIN_TESTS AND tests)
     packtrain_test(${name}_test SOURCES ${tests} LINK packtrain_${name})
   endif()
 endfunction()
 
-# What most files include. Only a matter of time: every file still names what it uses, which builds without this check.
-set(packtrain_common_headers <algorithm> <atomic> <chrono> <condition_variable> <cstring> <functional> <map> <memory>
-  <mutex> <optional> <string> <string_view> <thread> <unordered_map> <utility> <vector> <fmt/format.h>
-  ${PROJECT_SOURCE_DIR}/include/packtrain/status.h)
-
-# packtrain_precompile(TARGET OWNER headers…): the first target, the owner, compiles the headers; the others, with the
-# same flags, use what it made.
-function(packtrain_precompile target owner)
-  if(NOT PACKTRAIN_PRECOMPILE)
-    return()
-  endif()
-  if(target STREQUAL owner)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-  else()
-    target_precompile_headers(${target} REUSE_FROM ${owner})
+# packtrain_unity(TARGET): with PACKTRAIN_UNITY the files of a target are compiled several at a time, so that headers and
+# templates are dealt with once for all of them. For this no two files of a folder give one name to two things, also not
+# in their anonymous namespaces; the compiler says "redefinition" where they do.
+function(packtrain_unity target)
+  if(PACKTRAIN_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
   endif()
 endfunction()
 
@@ -66,10 +57,7 @@ function(packtrain_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} packtrain_third_party GTest::gtest GTest::gtest_main)
   packtrain_warnings(${name})
   target_compile_options(${name} PRIVATE -O0)   # twice as quick to compile; what is tested stays optimised
-  if(NOT DEFINED packtrain_first_test)
-    set(packtrain_first_test ${name} CACHE INTERNAL "whose precompiled headers all tests use")
-  endif()
-  packtrain_precompile(${name} ${packtrain_first_test} <gtest/gtest.h> ${packtrain_common_headers})
+  packtrain_unity(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800)
 endfunction()

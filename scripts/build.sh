@@ -29,8 +29,7 @@ watch_build() {
 build() {
   local preset=$1 base=$1 folder=build/$1 library clang watcher failed=
   local options=()
-  # Builds with precompiled headers do without: ccache would not see that the headers have changed.
-  if command -v ccache >/dev/null && [[ $preset != [at]san ]]; then
+  if command -v ccache >/dev/null; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   case $preset in

@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,10 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "dev"
 CPP_FOLDERS = ("src", "include", "tools", "python/bind", "fuzz", "bench", "tests")
-# The gate analyses the folders that most of the rest stands on; `--all` analyses everything but tests and
-# bindings (macros of GoogleTest, templates of nanobind), which takes some ten minutes on two cores.
-TIDY_FOLDERS = ("src/base", "src/codec", "src/index", "src/format")
+# The gate analyses the core; `--all` the command as well. Tests and bindings are left out: macros of
+# GoogleTest, and templates of nanobind.
+TIDY_FOLDERS = ("src",)
 TIDY_ALL_FOLDERS = ("src", "tools")
+TIDY_TOGETHER = 10
 
 
 @dataclass
@@ -68,16 +70,53 @@ def ruff_format(fix: bool) -> Verdict:
     return run("ruff", "format", "--no-cache", *([] if fix else ["--diff"]), ".")
 
 
-def tidy_key(headers: bytes, command: dict[str, str], version: str) -> str:
-    """Equal keys mean that clang-tidy would say the same again."""
-    content = Path(command["file"]).read_bytes()
-    config = (ROOT / ".clang-tidy").read_bytes()
-    line = command.get("command", "").encode()
-    return hashlib.sha256(b"\0".join((headers, content, config, line, version.encode()))).hexdigest()
+@dataclass
+class TidyUnit:
+    """Files that clang-tidy analyses as one: what they all include is then parsed and searched once."""
+
+    flags: list[str]
+    files: list[str]
+
+    def key(self, headers: bytes, version: str) -> str:
+        """Equal keys mean that clang-tidy would say the same again."""
+        contents = [Path(file).read_bytes() for file in self.files]
+        config = (ROOT / ".clang-tidy").read_bytes()
+        words = " ".join([version, *self.flags, *self.files]).encode()
+        return hashlib.sha256(b"\0".join((headers, config, words, *contents))).hexdigest()
+
+
+def flags_of(command: dict[str, str]) -> list[str]:
+    """What the file is compiled with, but for its own name, the outputs and the compiler."""
+    words = shlex.split(command["command"])
+    words = words[next(i for i, word in enumerate(words) if word.startswith("-")) :]
+    with_name = ("-o", "-c", "-MF", "-MT")
+    return [
+        word
+        for before, word in zip(["", *words], words)
+        if before not in with_name and word not in (*with_name, "-MD")
+    ]
+
+
+def tidy_units(commands: list[dict[str, str]]) -> list[TidyUnit]:
+    """The files of one folder of src/ in tens, as far as they share their flags; all others one by one."""
+    units: list[TidyUnit] = []
+    open_units: dict[tuple[str, ...], TidyUnit] = {}
+    for command in sorted(commands, key=lambda command: command["file"]):
+        file, flags = command["file"], flags_of(command)
+        if not file.startswith(f"{ROOT / 'src'}/"):
+            units.append(TidyUnit(flags, [file]))
+            continue
+        group = (str(Path(file).parent), *flags)
+        unit = open_units.get(group)
+        if unit is None or len(unit.files) == TIDY_TOGETHER:
+            unit = open_units[group] = TidyUnit(flags, [])
+            units.append(unit)
+        unit.files.append(file)
+    return units
 
 
 def clang_tidy(_: bool) -> Verdict:
-    """One clang-tidy per core. A file that passed before, with the same headers, is not analysed again."""
+    """One clang-tidy per core. What passed before, with the same headers, is not analysed again."""
     tool = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
     if tool is None:
         return Verdict(True, left_out="clang-tidy is not installed")
@@ -87,22 +126,31 @@ def clang_tidy(_: bool) -> Verdict:
     passed.mkdir(exist_ok=True)
     folders = TIDY_ALL_FOLDERS if "--all" in sys.argv else TIDY_FOLDERS
     wanted = tuple(str(ROOT / folder) + "/" for folder in folders)
-    pending: dict[str, str] = {}
-    for command in json.loads((BUILD / "compile_commands.json").read_text()):
-        file = command["file"]
-        if file.startswith(wanted) and not file.endswith("_test.cc"):
-            key = tidy_key(headers, command, version)
-            if not (passed / key).exists():
-                pending[file] = key
+    commands = [
+        command
+        for command in json.loads((BUILD / "compile_commands.json").read_text())
+        if command["file"].startswith(wanted) and not command["file"].endswith("_test.cc")
+    ]
+    pending = {unit.key(headers, version): unit for unit in tidy_units(commands)}
+    pending = {key: unit for key, unit in pending.items() if not (passed / key).exists()}
 
-    def analyse(file: str) -> Verdict:
-        return run(tool, "-p", BUILD, "--quiet", "--extra-arg=-Wno-unknown-warning-option", file)
+    def analyse(key: str) -> Verdict:
+        unit = pending[key]
+        flags = ("--", *unit.flags, "-Wno-unknown-warning-option")
+        if len(unit.files) == 1:
+            return run(tool, "--quiet", unit.files[0], *flags)
+        source = passed / f"{key}.cc"
+        source.write_text("".join(f'#include "{file}"  // NOLINT\n' for file in unit.files))
+        try:
+            return run(tool, "--quiet", source, *flags)
+        finally:
+            source.unlink()
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         verdicts = dict(zip(pending, pool.map(analyse, pending)))
-    for file, verdict in verdicts.items():
+    for key, verdict in verdicts.items():
         if verdict.ok:
-            (passed / pending[file]).touch()
+            (passed / key).touch()
     bad = [verdict.output for verdict in verdicts.values() if not verdict.ok]
     return Verdict(not bad, "\n".join(bad))
 

@@ -122,6 +122,8 @@ def python_tests(run: StageRun, *options: str) -> Outcome:
         sys.executable,
         "-m",
         "pytest",
+        "-n2",
+        "--dist=loadfile",  # what a file makes for its tests is made once
         f"--junitxml={report}",
         *options,
         PYTHONPATH=str(ROOT / "build/dev/python"),

@@ -26,9 +26,9 @@ from soaking.fuzzing import fuzzing
 from soaking.images import images
 from soaking.interop import interop
 from soaking.kills import kills
-from soaking.order import order
 from soaking.room import room
 from soaking.sizes import sizes
+from soaking.units import containers, order
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "bench" / "runs"
@@ -47,6 +47,7 @@ PARTS: dict[str, Part] = {
     "sizes": sizes,
     "formats": formats,
     "order": order,
+    "containers": containers,
     "arm": arm,
     "fuzzing": fuzzing,
 }

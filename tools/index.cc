@@ -50,6 +50,13 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   }
   run.result().set("columns_left_out", report.columns.count).set("columns_named", names_of(report.columns));
   if (report.columns.count > 0) run.warn("note: " + columns_in_words(report.columns));
+  run.result().set("unlabelled_folders", report.unlabelled_folders);
+  if (report.unlabelled_folders > 1) {
+    run.warn(
+        fmt::format("note: the samples have no labels: an index takes the {} folders they lie in neither as "
+                    "classes nor as splits; packtrain pack {} OUT does",
+                    count_in_words(report.unlabelled_folders), printable(arguments.containers[0])));
+  }
   if (damage.empty()) return {};
   Json list = Json::array();
   for (const Damage& gap : damage) {

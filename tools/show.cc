@@ -27,7 +27,7 @@ std::string default_page(std::string_view dataset) {
 
 Status write_page(Storage& storage, const std::string& out, const std::string& page, bool replace) {
   const WriteOptions options{.token = process_token(), .durable = false, .replace = replace};
-  const Status written = write_whole(storage, out, as_bytes(page), options);
+  Status written = write_whole(storage, out, as_bytes(page), options);
   if (written.ok()) return written;
   // The temporary name is no concern of the user's.
   return Status(written.code(), "the page cannot be written: " + written.message()).at(printable(out));

@@ -157,7 +157,7 @@ PEERS: dict[str, tuple[str, Callable[[Path, str], Read]]] = {
 
 
 # Of these peers' reads only so many are made, and their time multiplied.
-SLOW_PEERS = {"zarr": 20, "npz": 4}
+SLOW_PEERS = {"zarr": 5, "npz": 2}
 
 
 def run(read: Read, order: list[int], threads: int) -> float:

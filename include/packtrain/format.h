@@ -168,6 +168,7 @@ struct MakeIndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
   MembersLeftOut links, without_extension, columns;
+  uint64_t unlabelled_folders = 0;  // folders in the containers that pack would have taken as classes
 };
 // What the user should know of them, or nothing if there are none.
 std::string links_in_words(const MembersLeftOut& links);

@@ -119,6 +119,8 @@ class IndexBuilder {
   // The checks of a shard's 4 MiB blocks, in order; sets the shard's hash.
   void set_block_checks(uint32_t shard, std::vector<uint32_t> checks);
   uint64_t samples() const;
+  // How many folders the keys lie in, where no sample has a label; else 0.
+  uint64_t unlabelled_folders() const;
   bool has_field(std::string_view name) const;  // in the sample begun last
 
   struct Finished {

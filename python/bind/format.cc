@@ -14,6 +14,7 @@ struct IndexReport {
   std::vector<Damage> damage;
   uint64_t links_left_out = 0, without_extension_left_out = 0;
   std::vector<std::string> columns_left_out;
+  uint64_t unlabelled_folders = 0;
 };
 
 Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
@@ -43,7 +44,10 @@ void bind_format(nb::module_& module) {
       .field("without_extension_left_out", &IndexReport::without_extension_left_out,
              "Files without an extension, which would name the field; pack() keeps them.")
       .field("columns_left_out", &IndexReport::columns_left_out,
-             "Columns of tables that hold no bytes, texts or labels; the first twenty.");
+             "Columns of tables that hold no bytes, texts or labels; the first twenty.")
+      .field("unlabelled_folders", &IndexReport::unlabelled_folders,
+             "Folders that the samples lie in, where none has a label: pack() takes folders as classes and\n"
+             "splits, an index does not.");
 
   module.def(
       "index",
@@ -66,7 +70,8 @@ void bind_format(nb::module_& module) {
                            std::move(damage),
                            made.links.count,
                            made.without_extension.count,
-                           made.columns.names};
+                           made.columns.names,
+                           made.unlabelled_folders};
       },
       nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
       nb::arg("recover") = false, nb::arg("progress") = nb::none(),

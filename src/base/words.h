@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,5 +24,7 @@ std::string printable(std::string_view name);
 // "a, b, c and 9 more": the first few of `count` names, each as printable() shows it.
 std::string names_in_words(std::span<const std::string> first_names, uint64_t count);
 bool is_utf8(std::string_view text);
+std::string path_below(std::string_view folder, std::string_view name);  // "folder/name"
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends);
 
 }  // namespace packtrain

@@ -8,7 +8,7 @@
 namespace packtrain {
 namespace {
 
-constexpr int kDefaultLevel = 6;
+constexpr int kDeflateLevel = 6;
 constexpr int kHighestLevel = 12;
 
 struct FreeDecompressor {
@@ -57,7 +57,7 @@ Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level) {
     return Status(Code::invalid, "deflate level " + std::to_string(level) + " is not within 0 to 12");
   }
   std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(
-      libdeflate_alloc_compressor(level == 0 ? kDefaultLevel : level));
+      libdeflate_alloc_compressor(level == 0 ? kDeflateLevel : level));
   if (compressor == nullptr) return Status(Code::no_room, "no memory for a deflate encoder");
   std::vector<std::byte> stored(libdeflate_deflate_compress_bound(compressor.get(), raw.size()));
   std::byte nothing{};

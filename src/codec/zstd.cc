@@ -10,10 +10,10 @@
 namespace packtrain {
 namespace {
 
-struct FreeContext {
+struct FreeZstdContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
-using Context = std::unique_ptr<ZSTD_DCtx, FreeContext>;
+using ZstdContext = std::unique_ptr<ZSTD_DCtx, FreeZstdContext>;
 
 Status status_of(size_t code) {
   switch (ZSTD_getErrorCode(code)) {
@@ -34,7 +34,7 @@ Status status_of(size_t code) {
 // Frames one after the other. Memory: the input buffer and the frame's window, at most 128 MiB.
 class ZstdStream : public StreamDecoder {
  public:
-  ZstdStream(ByteSource source, Context context)
+  ZstdStream(ByteSource source, ZstdContext context)
       : source_(std::move(source)), context_(std::move(context)), input_(ZSTD_DStreamInSize()) {}
 
   Result<size_t> read(MutableBytes into) override {
@@ -58,7 +58,7 @@ class ZstdStream : public StreamDecoder {
 
  private:
   ByteSource source_;
-  Context context_;
+  ZstdContext context_;
   std::vector<std::byte> input_;
   ZSTD_inBuffer in_{nullptr, 0, 0};
   bool source_ended_ = false;
@@ -68,7 +68,7 @@ class ZstdStream : public StreamDecoder {
 }  // namespace
 
 Result<size_t> zstd_decode(Bytes stored, MutableBytes raw) {
-  thread_local Context context(ZSTD_createDCtx());
+  thread_local ZstdContext context(ZSTD_createDCtx());
   if (context == nullptr) return Status(Code::no_room, "no memory for a zstd decoder");
   size_t made = ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored.data(), stored.size());
   if (ZSTD_isError(made)) return status_of(made);
@@ -89,7 +89,7 @@ Result<std::vector<std::byte>> zstd_encode(Bytes raw, int level) {
 }
 
 Result<std::unique_ptr<StreamDecoder>> make_zstd_stream(ByteSource source) {
-  Context context(ZSTD_createDCtx());
+  ZstdContext context(ZSTD_createDCtx());
   if (context == nullptr) return Status(Code::no_room, "no memory for a zstd decoder");
   return std::unique_ptr<StreamDecoder>(new ZstdStream(std::move(source), std::move(context)));
 }

@@ -16,17 +16,17 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr uint64_t kMemory = 64 << 20;
+constexpr uint64_t kConvertMemory = 64 << 20;
 
 Image read_pixels(Bytes encoded, uint32_t max_side = 0) {
-  auto reader = PixelReader::make(kMemory);
+  auto reader = PixelReader::make(kConvertMemory);
   Image image;
   const Status status = (*reader)->read(encoded, max_side, image);
   EXPECT_TRUE(status.ok()) << status.text();
   return image;
 }
 
-Status pixel_trouble(Bytes encoded, uint64_t memory = kMemory) {
+Status pixel_trouble(Bytes encoded, uint64_t memory = kConvertMemory) {
   auto reader = PixelReader::make(memory);
   Image image;
   return (*reader)->read(encoded, 0, image);
@@ -34,7 +34,7 @@ Status pixel_trouble(Bytes encoded, uint64_t memory = kMemory) {
 
 std::vector<std::byte> baseline_of(Bytes jpeg) {
   std::vector<std::byte> out;
-  const Status status = recode_as_baseline(jpeg, kMemory, out);
+  const Status status = recode_as_baseline(jpeg, kConvertMemory, out);
   EXPECT_TRUE(status.ok()) << status.text();
   return out;
 }
@@ -221,7 +221,7 @@ TEST(BaselineTest, DamagedIsRefused) {
   auto jpeg = encode(photo(120, 90), {.progressive = true});
   std::vector<std::byte> out;
   for (size_t length = jpeg.size() / 4; length < jpeg.size(); length += 37) {
-    const Status status = recode_as_baseline(Bytes(jpeg).first(length), kMemory, out);
+    const Status status = recode_as_baseline(Bytes(jpeg).first(length), kConvertMemory, out);
     EXPECT_TRUE(out.empty());
     // A file that is cut within its header is not known as progressive.
     if (read_jpeg_header(Bytes(jpeg).first(length))) {

@@ -15,7 +15,7 @@ namespace {
 
 #ifdef PACKTRAIN_HAVE_FLAC
 
-constexpr uint64_t kMemory = 8 << 20;
+constexpr uint64_t kFlacMemory = 8 << 20;
 
 using File = std::vector<std::byte>;
 
@@ -27,7 +27,8 @@ FLAC__StreamEncoderWriteStatus keep(const FLAC__StreamEncoder*, const FLAC__byte
 }
 
 // `samples` is interleaved. Without its length, as whoever writes to a pipe leaves it.
-File encode(uint32_t channels, uint32_t bits, const std::vector<int32_t>& samples, bool says_length = true) {
+File encode_flac(uint32_t channels, uint32_t bits, const std::vector<int32_t>& samples,
+                 bool says_length = true) {
   File file;
   FLAC__StreamEncoder* encoder = FLAC__stream_encoder_new();
   FLAC__stream_encoder_set_channels(encoder, channels);
@@ -56,7 +57,7 @@ std::vector<int32_t> noisy(size_t count, uint32_t bits) {
 }
 
 template <class T>
-Result<std::vector<T>> decode(Bytes file, const ValueSpec& spec, uint64_t memory = kMemory) {
+Result<std::vector<T>> decode(Bytes file, const ValueSpec& spec, uint64_t memory = kFlacMemory) {
   PACKTRAIN_ASSIGN(reader, ValueReader::make(spec, memory));
   PACKTRAIN_ASSIGN(facts, reader->look(file));
   EXPECT_EQ(facts.sample_rate, 44100u);
@@ -71,7 +72,7 @@ const ValueSpec kFloat{.kind = ValueKind::audio, .type = NumberType::float32};
 TEST(FlacValue, SamplesComeBackAsTheyWere) {
   const auto samples = noisy(2 * 10000, 16);
   for (const bool says_length : {true, false}) {
-    const auto out = decode<int16_t>(encode(2, 16, samples, says_length), kInt16);
+    const auto out = decode<int16_t>(encode_flac(2, 16, samples, says_length), kInt16);
     ASSERT_TRUE(out.ok()) << out.status().text();
     ASSERT_EQ(out->size(), samples.size());
     for (size_t i = 0; i < 10000; ++i) {
@@ -83,7 +84,7 @@ TEST(FlacValue, SamplesComeBackAsTheyWere) {
 
 TEST(FlacValue, WiderSamplesAreFloatsOfOneAndLoseBitsAsInt16) {
   const auto samples = noisy(5000, 24);
-  const File file = encode(1, 24, samples);
+  const File file = encode_flac(1, 24, samples);
   const auto floats = decode<float>(file, kFloat);
   const auto shorts = decode<int16_t>(file, kInt16);
   ASSERT_TRUE(floats.ok() && shorts.ok());
@@ -94,7 +95,7 @@ TEST(FlacValue, WiderSamplesAreFloatsOfOneAndLoseBitsAsInt16) {
 }
 
 TEST(FlacValue, DamageAndTruncationAreCorrupt) {
-  const File file = encode(1, 16, noisy(20000, 16));
+  const File file = encode_flac(1, 16, noisy(20000, 16));
   for (size_t length = 0; length < file.size(); length += 97)
     EXPECT_EQ(decode<int16_t>(Bytes(file).first(length), kInt16).status().code(), Code::corrupt) << length;
   File flipped = file;
@@ -103,11 +104,11 @@ TEST(FlacValue, DamageAndTruncationAreCorrupt) {
 }
 
 TEST(FlacValue, ALengthThatIsNotTrueIsRefused) {
-  File claims = encode(1, 16, noisy(100, 16));
+  File claims = encode_flac(1, 16, noisy(100, 16));
   claims[21] |= std::byte{0x0F};  // the highest bits of the length
   EXPECT_EQ(decode<int16_t>(claims, kInt16).status().code(), Code::unsupported);
   // Silence packs a thousand to one, and is counted only as far as the memory goes.
-  const File silence = encode(1, 16, std::vector<int32_t>(1 << 20), false);
+  const File silence = encode_flac(1, 16, std::vector<int32_t>(1 << 20), false);
   File hidden = silence;
   hidden[21] &= std::byte{0xF0};
   for (size_t i = 22; i < 26; ++i) hidden[i] = std::byte{0};

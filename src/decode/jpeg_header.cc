@@ -13,9 +13,9 @@ constexpr uint8_t kProgressiveFrame = 0xC2;
 constexpr std::string_view kExifTag("Exif\0\0", 6);
 constexpr size_t kFrameHeaderBytes = 6;  // precision, height, width, number of components
 
-uint8_t byte_at(Bytes data, size_t at) { return static_cast<uint8_t>(data[at]); }
+uint8_t header_byte(Bytes data, size_t at) { return static_cast<uint8_t>(data[at]); }
 uint32_t big_endian16(Bytes data, size_t at) {
-  return uint32_t{byte_at(data, at)} << 8 | byte_at(data, at + 1);
+  return uint32_t{header_byte(data, at)} << 8 | header_byte(data, at + 1);
 }
 
 // SOF0 to SOF15 without DHT (C4), JPG (C8) and DAC (CC), which share the range.
@@ -28,7 +28,7 @@ Chroma chroma_of(Bytes components, uint32_t count) {
   if (count == 1) return Chroma::grey;
   uint32_t luma_across = 0, luma_down = 0, across = 1, down = 1;
   for (uint32_t i = 0; i < count && i * 3 + 1 < components.size(); ++i) {
-    const uint8_t factors = byte_at(components, i * 3 + 1);
+    const uint8_t factors = header_byte(components, i * 3 + 1);
     if (i == 0) {
       luma_across = factors >> 4;
       luma_down = factors & 15;
@@ -45,16 +45,17 @@ bool stands_alone(uint8_t marker) { return marker == 0x01 || (marker >= 0xD0 && 
 }  // namespace
 
 std::optional<JpegHeader> read_jpeg_header(Bytes data) {
-  if (data.size() < 4 || byte_at(data, 0) != 0xFF || byte_at(data, 1) != kStartOfImage) return std::nullopt;
+  if (data.size() < 4 || header_byte(data, 0) != 0xFF || header_byte(data, 1) != kStartOfImage)
+    return std::nullopt;
   JpegHeader header;
   size_t at = 2;
   while (at + 1 < data.size()) {
     // Some cameras leave stray bytes between segments; decoders step over them, and so does this.
-    if (byte_at(data, at) != 0xFF) {
+    if (header_byte(data, at) != 0xFF) {
       ++at;
       continue;
     }
-    const uint8_t marker = byte_at(data, at + 1);
+    const uint8_t marker = header_byte(data, at + 1);
     if (marker == 0xFF) {  // fill byte
       ++at;
       continue;
@@ -67,9 +68,9 @@ std::optional<JpegHeader> read_jpeg_header(Bytes data) {
     const Bytes body = data.subspan(at + 2, std::min(length - 2, data.size() - at - 2));
     if (starts_frame(marker)) {
       if (body.size() < kFrameHeaderBytes) return std::nullopt;
-      header.bits = byte_at(body, 0);
+      header.bits = header_byte(body, 0);
       header.progressive = marker == kProgressiveFrame;
-      header.shape = {big_endian16(body, 3), big_endian16(body, 1), byte_at(body, 5)};
+      header.shape = {big_endian16(body, 3), big_endian16(body, 1), header_byte(body, 5)};
       // Height 0 means that it follows behind the first scan: not known from the header.
       const ImageShape& shape = header.shape;
       if (shape.width == 0 || shape.height == 0 || shape.channels == 0) return std::nullopt;

@@ -12,7 +12,7 @@ namespace {
 
 using Encoded = std::vector<unsigned char>;
 
-Encoded encode(JDIMENSION width, JDIMENSION height, bool progressive) {
+Encoded encode_white(JDIMENSION width, JDIMENSION height, bool progressive) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -89,7 +89,7 @@ TEST(JpegMemoryTest, GivesTheSamePixelsAndSettles) {
   std::vector<Encoded> images;
   for (const bool progressive : {false, true})
     for (const JDIMENSION side : {1u, 17u, 300u, 1025u})
-      images.push_back(encode(side, side / 2 + 1, progressive));
+      images.push_back(encode_white(side, side / 2 + 1, progressive));
   JpegMemory memory(64 << 20);
   Decompressor ours(&memory), library(nullptr);
   std::optional<size_t> settled;
@@ -106,7 +106,7 @@ TEST(JpegMemoryTest, GivesTheSamePixelsAndSettles) {
 }
 
 TEST(JpegMemoryTest, TheLimitIsAnErrorOfTheLibraryAndTheNextImageIsFine) {
-  const Encoded large = encode(2000, 2000, true), small = encode(64, 64, true);
+  const Encoded large = encode_white(2000, 2000, true), small = encode_white(64, 64, true);
   JpegMemory memory(1 << 20);
   Decompressor decompressor(&memory);
   for (int round = 0; round < 3; ++round) {
@@ -118,7 +118,7 @@ TEST(JpegMemoryTest, TheLimitIsAnErrorOfTheLibraryAndTheNextImageIsFine) {
 }
 
 TEST(JpegMemoryTest, AnImageCutShortLeavesNothingBehind) {
-  const Encoded whole = encode(500, 400, true);
+  const Encoded whole = encode_white(500, 400, true);
   JpegMemory memory(64 << 20);
   Decompressor ours(&memory), library(nullptr);
   ASSERT_TRUE(library.decode(whole));

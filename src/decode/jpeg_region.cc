@@ -23,7 +23,7 @@ constexpr uint32_t kWidestBlock = 32;  // pixels in one unit of the widest sampl
 constexpr JDIMENSION kNarrowest = 32;  // of fewer columns the library would not smooth the chroma
 // The library writes aligned rows past the cache, where the resize would have to fetch them again from
 // memory.
-constexpr size_t kAlignment = 64, kOffAlignment = 8;
+constexpr size_t kRowAlignment = 64, kOffAlignment = 8;
 constexpr uint64_t kRowMemory = uint64_t{32} << 20;  // twice what the widest image takes without coefficients
 
 // Pillow's arithmetic, to the bit. Four inks are stored inverted, as Adobe's programs do: Pillow takes that
@@ -120,9 +120,9 @@ Status JpegDecoder::read(const Region& region, RowResizer& sink) {
   info_.scale_denom = region.shrink;
   // The library moves the left edge to a block's; one pixel more on either side is for smooth chroma.
   const size_t widest = std::max<size_t>(region.width + 2, kNarrowest) + kWidestBlock;
-  row_bytes_ = (widest * (inks ? 4 : 3) + kRowSlack + kAlignment - 1) / kAlignment * kAlignment;
+  row_bytes_ = (widest * (inks ? 4 : 3) + kRowSlack + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   rgb_row_bytes_ = widest * 3 + kRowSlack;
-  const size_t all_rows = row_bytes_ * kRowsAtATime + 2 * kAlignment;
+  const size_t all_rows = row_bytes_ * kRowsAtATime + 2 * kRowAlignment;
   if (rows_.size() < all_rows) rows_.resize(all_rows);
   if (inks && rgb_.size() < rgb_row_bytes_ * kRowsAtATime) rgb_.resize(rgb_row_bytes_ * kRowsAtATime);
   if (!guarded(read_region)) return failure();
@@ -150,7 +150,7 @@ void JpegDecoder::read_region(JpegDecoder& self) {
   const bool inks = info.out_color_space == JCS_CMYK;
   const size_t in_front = region.left - left;
   const auto base = reinterpret_cast<uintptr_t>(self.rows_.data());
-  uint8_t* first_row = self.rows_.data() + (kAlignment - base % kAlignment) + kOffAlignment;
+  uint8_t* first_row = self.rows_.data() + (kRowAlignment - base % kRowAlignment) + kOffAlignment;
   JSAMPROW rows[kRowsAtATime];
   const uint8_t* pixels[kRowsAtATime];
   for (uint32_t i = 0; i < kRowsAtATime; ++i) {

@@ -78,7 +78,7 @@ TEST(KernelSetsTest, AllWriteTheSameNumbers) {
 }
 
 // A photograph in baseline JPEG, whose decoder gives the same pixels to all.
-std::vector<std::byte> photo() {
+std::vector<std::byte> made_photo() {
   Image image{{431, 287, 3}, std::vector<uint8_t>(431 * 287 * 3)};
   std::mt19937 random(5);
   uint32_t at = 0;
@@ -89,7 +89,7 @@ std::vector<std::byte> photo() {
 }
 
 TEST(KernelSetsTest, WholeReadsAreTheSameBits) {
-  const auto encoded = photo();
+  const auto encoded = made_photo();
   for (const CropKind crop : {CropKind::random_resized, CropKind::centre, CropKind::resize})
     for (const PixelLayout layout : {PixelLayout::chw, PixelLayout::hwc})
       for (const PixelType type :

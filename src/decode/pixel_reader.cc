@@ -45,9 +45,10 @@ void set_axis(ResizeAxis& axis, uint32_t length, uint32_t resized) {
   axis.set(request);
 }
 
-class Reader final : public PixelReader {
+class StandalonePixelReader final : public PixelReader {
  public:
-  Reader(uint64_t memory, const KernelSet& kernels) : memory_(memory), resizer_(kernels.resample) {}
+  StandalonePixelReader(uint64_t memory, const KernelSet& kernels)
+      : memory_(memory), resizer_(kernels.resample) {}
 
   Status read(Bytes encoded, uint32_t max_side, Image& image) override {
     PACKTRAIN_ASSIGN(decoder, decoders_.find(encoded));
@@ -93,7 +94,7 @@ ImageShape within_side(ImageShape shape, uint32_t max_side) {
 
 Result<std::unique_ptr<PixelReader>> PixelReader::make(uint64_t memory, std::string_view kernels) {
   PACKTRAIN_ASSIGN(set, find_kernels(kernels));
-  return std::unique_ptr<PixelReader>(std::make_unique<Reader>(memory, *set));
+  return std::unique_ptr<PixelReader>(std::make_unique<StandalonePixelReader>(memory, *set));
 }
 
 }  // namespace packtrain

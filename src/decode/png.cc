@@ -16,7 +16,7 @@ namespace packtrain {
 
 namespace {
 
-constexpr uint32_t kLargestSide = 1 << 20;
+constexpr uint32_t kLargestPngSide = 1 << 20;
 constexpr png_alloc_size_t kLargestChunk = 8 << 20;  // of text and profiles, which nobody here reads
 
 // Whether the chain of chunks reaches its end. Rows behind the region are not decoded, and a file that lacks
@@ -89,7 +89,7 @@ class PngDecoder final : public PixelDecoder {
 
 void PngDecoder::read_header(PngDecoder& self) {
   png_structp png = self.png_;
-  png_set_user_limits(png, kLargestSide, kLargestSide);
+  png_set_user_limits(png, kLargestPngSide, kLargestPngSide);
   png_set_chunk_malloc_max(png, kLargestChunk);
   png_set_read_fn(png, &self, on_read);
   png_read_info(png, self.info_);

@@ -13,7 +13,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint32_t kWhite = 255;
-constexpr uint32_t kLargestSide = 1 << 20;
+constexpr uint32_t kLargestPnmSide = 1 << 20;
 
 class PnmDecoder final : public PixelDecoder {
  public:
@@ -23,7 +23,7 @@ class PnmDecoder final : public PixelDecoder {
     if (header->largest > kWhite)
       return Status(Code::unsupported,
                     fmt::format("a PNM with values up to {}; up to 255 are read", header->largest));
-    if (header->width > kLargestSide || header->height > kLargestSide)
+    if (header->width > kLargestPnmSide || header->height > kLargestPnmSide)
       return Status(Code::unsupported, fmt::format("a PNM of {} x {} pixels", header->width, header->height));
     const uint64_t rest = encoded.size() - header->bytes;
     if (uint64_t{header->width} * header->height * header->channels > rest)

@@ -67,8 +67,11 @@ void ResizeAxis::set(const Request& request) {
   widest_ = 1;
   for (uint32_t i = 0; i < request.outputs; ++i) {
     const double centre = request.start + (request.window + i + 0.5) * scale;
+    // Rounded as Pillow rounds, here and below: what is cut off is not what lround() would cut off.
+    // NOLINTBEGIN(bugprone-incorrect-roundings)
     const auto low = std::clamp<int64_t>(int64_t(centre - support + 0.5), 0, limit - 1);
     const auto high = std::clamp<int64_t>(int64_t(centre + support + 0.5), low + 1, limit);
+    // NOLINTEND(bugprone-incorrect-roundings)
     const auto count = std::min(static_cast<size_t>(high - low), widest_possible);
     double sum = 0;
     for (size_t tap = 0; tap < count; ++tap) {
@@ -80,7 +83,8 @@ void ResizeAxis::set(const Request& request) {
     int32_t* weights = &weights_[output * stride_];
     for (size_t tap = 0; tap < count; ++tap) {
       const double share = sum != 0 ? shares_[tap] / sum : shares_[tap];
-      weights[tap] = static_cast<int32_t>(0.5 + share * (1 << kWeightBits));
+      weights[tap] =
+          static_cast<int32_t>(0.5 + share * (1 << kWeightBits));  // NOLINT(bugprone-incorrect-roundings)
     }
     // Taps that weigh nothing at either end need not be read.
     size_t from = 0, to = count;

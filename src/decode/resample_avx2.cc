@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#define PACKTRAIN_AVX2 __attribute__((target("avx2")))
+#define PACKTRAIN_RESAMPLE_AVX2 __attribute__((target("avx2")))
 
 namespace packtrain {
 
@@ -51,25 +51,25 @@ void prepare_avx2(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table
   }
 }
 
-PACKTRAIN_AVX2 inline __m256i join(__m256i high, __m256i low) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i join(__m256i high, __m256i low) {
   return _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
 }
 
 // Twelve bytes, four pixels, to words in the order of a group.
-PACKTRAIN_AVX2 inline __m256i spread(const uint8_t* pixels) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i spread(const uint8_t* pixels) {
   const __m256i shuffle = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
                                            6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
   const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pixels)));
   return _mm256_shuffle_epi8(both, shuffle);
 }
 
-PACKTRAIN_AVX2 inline __m256i load_words(const int16_t* words) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i load_words(const int16_t* words) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words));
 }
 
 // Red, green, blue and nothing of one output; the sum of the upper and the lower half is still to be taken.
 template <uint32_t kGroups>
-PACKTRAIN_AVX2 inline __m256i weigh(const uint8_t* pixels, const int16_t* words, uint32_t groups) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i weigh(const uint8_t* pixels, const int16_t* words, uint32_t groups) {
   const __m256i first = spread(pixels);
   __m256i high = _mm256_madd_epi16(first, load_words(words));
   __m256i low = _mm256_madd_epi16(first, load_words(words + 16));
@@ -83,7 +83,7 @@ PACKTRAIN_AVX2 inline __m256i weigh(const uint8_t* pixels, const int16_t* words,
 }
 
 // Two outputs side by side, rounded.
-PACKTRAIN_AVX2 inline __m256i fold(__m256i a, __m256i b) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i fold(__m256i a, __m256i b) {
   const __m256i sum =
       _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
   return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << (kWeightBits - 1))), kWeightBits);
@@ -91,7 +91,7 @@ PACKTRAIN_AVX2 inline __m256i fold(__m256i a, __m256i b) {
 
 // `kGroups` 0: any number of them, known at run time only.
 template <uint32_t kGroups>
-PACKTRAIN_AVX2 void across_groups(const AcrossTable& table, const uint8_t* from, uint8_t* to) {
+PACKTRAIN_RESAMPLE_AVX2 void across_groups(const AcrossTable& table, const uint8_t* from, uint8_t* to) {
   const uint32_t groups = kGroups != 0 ? kGroups : table.groups;
   const size_t stride = size_t{groups} * kGroupWords;
   const int16_t* words = table.weights.data();
@@ -129,14 +129,14 @@ void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const ui
 struct TapPair {
   __m256i high, low;
 };
-PACKTRAIN_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t tap) {
+PACKTRAIN_RESAMPLE_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t tap) {
   constexpr int32_t kLowMask = (1 << kLowBits) - 1;
   const int32_t one = weights[tap], other = weights[tap + 1];  // behind the last stands a zero
   return {_mm256_set1_epi32(one >> kLowBits | (other >> kLowBits) << 16),
           _mm256_set1_epi32((one & kLowMask) | (other & kLowMask) << 16)};
 }
 
-PACKTRAIN_AVX2 inline __m256i widen(const uint8_t* bytes) {
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i widen(const uint8_t* bytes) {
   return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
 }
 
@@ -146,8 +146,8 @@ constexpr uint32_t kFewTaps = 16;
 
 // Two rows, widened and interleaved word by word, against a pair of weights: 16 columns a step.
 template <bool kFew>
-PACKTRAIN_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights, uint32_t count,
-                              size_t bytes, uint8_t* to) {
+PACKTRAIN_RESAMPLE_AVX2 void down_taps(const uint8_t* const* rows, const int32_t* weights, uint32_t count,
+                                       size_t bytes, uint8_t* to) {
   const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
   constexpr size_t kColumns = 16;
   TapPair pairs[kFew ? kFewTaps / 2 : 1];

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr uint64_t kMemory = 1 << 20;
+constexpr uint64_t kValueMemory = 1 << 20;
 
 Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -38,7 +38,7 @@ struct Value {
   std::string shape() const { return facts.shape.text(); }
 };
 
-Value read(std::string_view encoded, const ValueSpec& spec, uint64_t memory = kMemory) {
+Value read(std::string_view encoded, const ValueSpec& spec, uint64_t memory = kValueMemory) {
   Value value;
   auto reader = ValueReader::make(spec, memory);
   if (!reader.ok()) return {reader.status()};

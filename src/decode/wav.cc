@@ -145,7 +145,8 @@ void WavReader::write(Out* out) const {
     each([](const std::byte* at) { return from_integer<Out>(load_le<int16_t>(at), 16); });
   } else if (format_.bits == 24) {
     each([](const std::byte* at) {
-      const auto high = static_cast<int32_t>(std::to_integer<int8_t>(at[2]));
+      const int32_t high =
+          std::to_integer<int8_t>(at[2]);  // NOLINT(bugprone-signed-char-misuse): it has the sign
       return from_integer<Out>(high * 65536 + load_le<uint16_t>(at), 24);
     });
   } else {

@@ -10,7 +10,7 @@ using namespace arrow_slots;
 // A table may refer to the same one twice, so that few bytes could unfold to any number of columns.
 constexpr uint32_t kMostColumns = 4096;
 constexpr uint32_t kDeepest = 64;
-constexpr size_t kNodeBytes = 16, kBufferBytes = 16;
+constexpr size_t kNodeBytes = 16, kBufferEntryBytes = 16;
 
 Status check_version(int16_t version) {
   if (version == kArrowVersion5 || version == kArrowVersion4) return {};
@@ -219,7 +219,7 @@ Result<ArrowBatch> ArrowBatch::parse(const FlatTable& header, const ArrowSchema&
   ArrowBatch batch;
   PACKTRAIN_ASSIGN(rows, header.number<int64_t>(kBatchRows, 0));
   PACKTRAIN_ASSIGN(nodes, header.structs(kBatchNodes, kNodeBytes));
-  PACKTRAIN_ASSIGN(buffers, header.structs(kBatchBuffers, kBufferBytes));
+  PACKTRAIN_ASSIGN(buffers, header.structs(kBatchBuffers, kBufferEntryBytes));
   PACKTRAIN_ASSIGN(compression, header.table(kBatchCompression));
   PACKTRAIN_ASSIGN(variadic, header.structs(kBatchVariadic, sizeof(int64_t)));
   if (rows < 0) return Status(Code::corrupt, "a batch has a negative number of rows");
@@ -237,8 +237,8 @@ Result<ArrowBatch> ArrowBatch::parse(const FlatTable& header, const ArrowSchema&
   if (nodes.count != schema.nodes || buffers.count != expected || variadic.count != schema.views)
     return Status(Code::corrupt, "a batch does not have the buffers of its columns");
   for (size_t i = 0; i < buffers.count; ++i) {
-    const auto offset = load_le<int64_t>(buffers.bytes.data() + i * kBufferBytes);
-    const auto bytes = load_le<int64_t>(buffers.bytes.data() + i * kBufferBytes + 8);
+    const auto offset = load_le<int64_t>(buffers.bytes.data() + i * kBufferEntryBytes);
+    const auto bytes = load_le<int64_t>(buffers.bytes.data() + i * kBufferEntryBytes + 8);
     if (offset < 0 || bytes < 0 || static_cast<uint64_t>(offset) > body_bytes ||
         static_cast<uint64_t>(bytes) > body_bytes - static_cast<uint64_t>(offset))
       return Status(Code::corrupt, "a buffer lies outside of its batch");
@@ -263,7 +263,7 @@ ArrowBuffer ArrowBatch::buffer(const ArrowLeaf& leaf, uint32_t number) const {
   uint64_t at = uint64_t{leaf.buffer} + number;
   for (uint32_t i = 0; i < leaf.views_before; ++i)
     at += load_le<uint64_t>(variadic_.data() + i * sizeof(uint64_t));
-  const std::byte* record = buffers_.data() + static_cast<size_t>(at) * kBufferBytes;
+  const std::byte* record = buffers_.data() + static_cast<size_t>(at) * kBufferEntryBytes;
   return {load_le<uint64_t>(record), load_le<uint64_t>(record + 8)};
 }
 

@@ -13,7 +13,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kReadsInFlight = 4;
+constexpr uint32_t kChecksumReadsInFlight = 4;
 
 // An uncompressed field and its check so far.
 struct Extent {
@@ -29,19 +29,19 @@ struct Extent {
 class ShardScan {
  public:
   ShardScan(Storage& storage, const File& file, std::vector<Extent*> extents)
-      : storage_(storage), file_(file), extents_(std::move(extents)), buffers_(kReadsInFlight) {}
+      : storage_(storage), file_(file), extents_(std::move(extents)), buffers_(kChecksumReadsInFlight) {}
 
   // `each_block` is called after every block with the bytes taken by it.
   template <class EachBlock>
   Status run(EachBlock each_block) {
     const uint64_t blocks = (file_.size() + kBlockBytes - 1) / kBlockBytes;
-    std::vector<Read> reads(kReadsInFlight);
-    std::vector<bool> done(kReadsInFlight);
-    std::unique_ptr<Reads> in_flight = storage_.reads(kReadsInFlight);
+    std::vector<Read> reads(kChecksumReadsInFlight);
+    std::vector<bool> done(kChecksumReadsInFlight);
+    std::unique_ptr<Reads> in_flight = storage_.reads(kChecksumReadsInFlight);
     uint64_t submitted = 0;
     for (uint64_t block = 0; block < blocks; ++block) {
-      for (; submitted < blocks && submitted < block + kReadsInFlight; ++submitted) {
-        size_t slot = submitted % kReadsInFlight;
+      for (; submitted < blocks && submitted < block + kChecksumReadsInFlight; ++submitted) {
+        size_t slot = submitted % kChecksumReadsInFlight;
         uint64_t offset = submitted * kBlockBytes;
         buffers_[slot].resize(static_cast<size_t>(std::min(kBlockBytes, file_.size() - offset)));
         reads[slot] =
@@ -50,9 +50,9 @@ class ShardScan {
         Read* one = &reads[slot];
         in_flight->submit(std::span(&one, 1));
       }
-      size_t slot = block % kReadsInFlight;
+      size_t slot = block % kChecksumReadsInFlight;
       while (!done[slot]) {
-        Read* finished[kReadsInFlight];
+        Read* finished[kChecksumReadsInFlight];
         size_t count = in_flight->wait(finished);
         for (Read* read : std::span(finished, count)) done[read->tag] = true;
       }

@@ -15,7 +15,7 @@ constexpr size_t kMostBlocks = 256;                  // of one object's header
 constexpr size_t kMostLinks = 10'000;                // of one group
 constexpr size_t kLongestName = 1024;
 constexpr uint64_t kLongestUserBlock = uint64_t{1} << 20;  // longer ones are possible, and never seen
-constexpr uint8_t kDeepestTree = 32;
+constexpr uint8_t kDeepestGroupTree = 32;
 constexpr size_t kSymbolBytes = 40, kTreeHeadBytes = 24, kSymbolHeadBytes = 8;
 
 // Types of messages.
@@ -34,9 +34,9 @@ enum : uint16_t {
 constexpr uint8_t kShared = 2;  // flag of a message that lies elsewhere
 
 Status at_address(const Status& status, uint64_t offset) { return status.at("@ " + std::to_string(offset)); }
-Status corrupt(std::string what) { return Status(Code::corrupt, std::move(what)); }
+Status corrupt_file(std::string what) { return Status(Code::corrupt, std::move(what)); }
 Status outside(uint64_t address) {
-  return corrupt("metadata at address " + std::to_string(address) + " lie outside of the file");
+  return corrupt_file("metadata at address " + std::to_string(address) + " lie outside of the file");
 }
 
 }  // namespace
@@ -53,14 +53,15 @@ Result<std::optional<uint64_t>> find_hdf5_signature(Storage& storage, const File
 
 Result<Hdf5File> Hdf5File::open(Storage& storage, const File& file) {
   PACKTRAIN_ASSIGN(base, find_hdf5_signature(storage, file));
-  if (!base) return corrupt("has no HDF5 signature: it is cut short, or no HDF5 file");
+  if (!base) return corrupt_file("has no HDF5 signature: it is cut short, or no HDF5 file");
   Hdf5File opened(storage, file, *base);
   PACKTRAIN_ASSIGN(block, opened.read(0, std::min<uint64_t>(kHdf5SuperblockBytes, opened.bytes())));
   auto super = parse_hdf5_superblock(block);
   if (!super.ok()) return at_address(super.status(), *base);
   if (super->end < super->base || super->end - super->base > opened.bytes()) {
-    return corrupt("has " + std::to_string(file.size()) + " bytes where " + std::to_string(super->end) +
-                   " are recorded: it is cut short, or its writer did not finish; copy or write it again");
+    return corrupt_file(
+        "has " + std::to_string(file.size()) + " bytes where " + std::to_string(super->end) +
+        " are recorded: it is cut short, or its writer did not finish; copy or write it again");
   }
   opened.root_ = super->root;
   return opened;
@@ -97,7 +98,7 @@ Result<std::vector<std::byte>> Hdf5File::read(uint64_t address, uint64_t bytes) 
 }
 
 Status Hdf5File::read_elements(uint64_t address, MutableBytes into) const {
-  if (!holds(address, into.size())) return corrupt("its elements lie outside of the file");
+  if (!holds(address, into.size())) return corrupt_file("its elements lie outside of the file");
   return into.empty() ? Status() : storage_->read(*file_, offset(address), into);
 }
 
@@ -119,21 +120,21 @@ Result<Hdf5Object> Hdf5File::object(uint64_t address, bool type_only) {
 Result<std::vector<std::byte>> Hdf5File::read_header(const Block& block) {
   constexpr uint64_t kAtLeast = uint64_t{1} << 20;
   header_bytes_ += std::min(block.bytes, bytes());
-  if (header_bytes_ > 4 * bytes() + kAtLeast) return corrupt("objects' headers overlap");
+  if (header_bytes_ > 4 * bytes() + kAtLeast) return corrupt_file("objects' headers overlap");
   return read(block.address, block.bytes);
 }
 
 Status Hdf5File::take_old_header(uint64_t address, bool type_only, Hdf5Object& out) {
-  constexpr size_t kHeadBytes = 16;
-  PACKTRAIN_ASSIGN(head, read(address, kHeadBytes));
+  constexpr size_t kHeaderHeadBytes = 16;
+  PACKTRAIN_ASSIGN(head, read(address, kHeaderHeadBytes));
   Hdf5Cursor at(head);
   uint8_t version = at.u8();
   at.skip(1);
   uint16_t messages = at.u16();
   at.skip(4);
   uint32_t bytes = at.u32();
-  if (version != 1) return corrupt("no object's header");
-  std::vector<Block> blocks = {{address + kHeadBytes, bytes}};
+  if (version != 1) return corrupt_file("no object's header");
+  std::vector<Block> blocks = {{address + kHeaderHeadBytes, bytes}};
   for (size_t b = 0; b < blocks.size(); ++b) {
     PACKTRAIN_ASSIGN(data, read_header(blocks[b]));
     Hdf5Cursor block(data);
@@ -144,11 +145,11 @@ Status Hdf5File::take_old_header(uint64_t address, bool type_only, Hdf5Object& o
       message.flags = block.u8();
       block.skip(3);
       message.data = block.take(size);
-      if (block.failed()) return corrupt("a message is cut short");
+      if (block.failed()) return corrupt_file("a message is cut short");
       PACKTRAIN_TRY(take_message(message, type_only, blocks, out));
     }
   }
-  return messages == 0 ? Status() : corrupt("an object's header holds too few messages");
+  return messages == 0 ? Status() : corrupt_file("an object's header holds too few messages");
 }
 
 Status Hdf5File::take_new_header(uint64_t address, bool type_only, Hdf5Object& out) {
@@ -158,23 +159,25 @@ Status Hdf5File::take_new_header(uint64_t address, bool type_only, Hdf5Object& o
   Hdf5Cursor at(head);
   at.skip(4);
   uint8_t version = at.u8(), flags = at.u8();
-  if (version != 2) return corrupt("an object's header has the unknown version " + std::to_string(version));
+  if (version != 2)
+    return corrupt_file("an object's header has the unknown version " + std::to_string(version));
   if ((flags & kTimesKept) != 0) at.skip(16);
   if ((flags & kPhasesKept) != 0) at.skip(4);
   uint64_t inner = at.number(size_t{1} << (flags & 3));
-  if (at.failed()) return corrupt("an object's header is cut short");
+  if (at.failed()) return corrupt_file("an object's header is cut short");
   uint64_t head_bytes = head.size() - at.left();
-  if (inner > bytes()) return corrupt("an object's header does not fit into the file");
+  if (inner > bytes()) return corrupt_file("an object's header does not fit into the file");
   // The checksum closes every block and covers all of it.
   std::vector<Block> blocks = {{address, head_bytes + inner + 4}};
   for (size_t b = 0; b < blocks.size(); ++b) {
     PACKTRAIN_ASSIGN(data, read_header(blocks[b]));
     size_t skip = b == 0 ? static_cast<size_t>(head_bytes) : 4;
-    if (data.size() < skip + 4) return corrupt("a block of an object's header is too short");
-    if (b > 0 && as_text(Bytes(data).first(4)) != "OCHK") return corrupt("no block of an object's header");
+    if (data.size() < skip + 4) return corrupt_file("a block of an object's header is too short");
+    if (b > 0 && as_text(Bytes(data).first(4)) != "OCHK")
+      return corrupt_file("no block of an object's header");
     Bytes checked = Bytes(data).first(data.size() - 4);
     if (hdf5_checksum(checked) != Hdf5Cursor(Bytes(data).last(4)).u32()) {
-      return corrupt("an object's header does not match its checksum");
+      return corrupt_file("an object's header does not match its checksum");
     }
     Hdf5Cursor block(checked.subspan(skip));
     const size_t message_head = (flags & kOrderKept) != 0 ? 6 : 4;
@@ -185,7 +188,7 @@ Status Hdf5File::take_new_header(uint64_t address, bool type_only, Hdf5Object& o
       message.flags = block.u8();
       if ((flags & kOrderKept) != 0) block.skip(2);
       message.data = block.take(size);
-      if (block.failed()) return corrupt("a message is cut short");
+      if (block.failed()) return corrupt_file("a message is cut short");
       PACKTRAIN_TRY(take_message(message, type_only, blocks, out));
     }
   }
@@ -197,14 +200,14 @@ Status Hdf5File::take_message(const Message& message, bool type_only, std::vecto
   if (message.type == kContinuation) {
     Hdf5Cursor at(message.data);
     Block block{at.u64(), at.u64()};
-    if (at.failed()) return corrupt("a continuation is cut short");
+    if (at.failed()) return corrupt_file("a continuation is cut short");
     // Blocks that lead to each other in a circle would never end.
-    if (blocks.size() >= kMostBlocks) return corrupt("an object's header has too many blocks");
+    if (blocks.size() >= kMostBlocks) return corrupt_file("an object's header has too many blocks");
     blocks.push_back(block);
     return {};
   }
   if (type_only && message.type != kType) return {};
-  if (type_only && (message.flags & kShared) != 0) return corrupt("a named type is another one's name");
+  if (type_only && (message.flags & kShared) != 0) return corrupt_file("a named type is another one's name");
   Status status = take_dataset_message(message, out);
   // A feature that packtrain does not know spoils the dataset that has it, not the file.
   if (status.code() != Code::unsupported) return status;
@@ -249,7 +252,7 @@ Status Hdf5File::take_dataset_message(const Message& message, Hdf5Object& out) {
   } else if (message.type == kLink) {
     out.is_group = true;
     PACKTRAIN_ASSIGN(link, parse_hdf5_link(message.data));
-    if (out.links.size() >= kMostLinks) return corrupt("a group has too many links");
+    if (out.links.size() >= kMostLinks) return corrupt_file("a group has too many links");
     if (link.address != kHdf5Nowhere) out.links.push_back(std::move(link));
   } else if (message.type == kLinkInfo) {
     out.is_group = true;
@@ -261,7 +264,7 @@ Status Hdf5File::take_dataset_message(const Message& message, Hdf5Object& out) {
     out.symbol_tree = at.u64();
     out.symbol_names = at.u64();
   }
-  return at.failed() ? corrupt("a message is cut short") : Status();
+  return at.failed() ? corrupt_file("a message is cut short") : Status();
 }
 
 // A type with a name of its own: the message says which object is that type.
@@ -271,7 +274,7 @@ Result<Hdf5Type> Hdf5File::shared_type(Bytes message) {
   uint8_t version = at.u8(), kind = at.u8();
   if (version == 1) at.skip(6);
   uint64_t address = at.u64();
-  if (at.failed()) return corrupt("a shared message is cut short");
+  if (at.failed()) return corrupt_file("a shared message is cut short");
   if (version > 3 || (version == 3 && kind == kInHeap)) {
     return Status(Code::unsupported,
                   "its type is shared through a heap; `h5repack OLD NEW` writes it plainly");
@@ -291,30 +294,31 @@ Result<std::vector<Hdf5Link>> Hdf5File::links(const Hdf5Object& group) {
     // Names lie in a heap, entries in the leaves of a tree.
     PACKTRAIN_ASSIGN(heap, read(group.symbol_names, 32));
     Hdf5Cursor at(heap);
-    if (!at.starts_with("HEAP")) return at_address(corrupt("no heap of names"), offset(group.symbol_names));
+    if (!at.starts_with("HEAP"))
+      return at_address(corrupt_file("no heap of names"), offset(group.symbol_names));
     at.skip(4);
     uint64_t names_bytes = at.u64();
     at.skip(8);
     PACKTRAIN_ASSIGN(names, read(at.u64(), names_bytes));
-    std::vector<std::pair<uint64_t, uint8_t>> nodes = {{group.symbol_tree, kDeepestTree}};
+    std::vector<std::pair<uint64_t, uint8_t>> nodes = {{group.symbol_tree, kDeepestGroupTree}};
     for (size_t n = 0; n < nodes.size(); ++n) {
       auto [address, below] = nodes[n];
       PACKTRAIN_ASSIGN(head, read(address, kTreeHeadBytes));
       Hdf5Cursor node(head);
       if (!node.starts_with("TREE") || node.u8() != 0) {
-        return at_address(corrupt("no node of a group"), offset(address));
+        return at_address(corrupt_file("no node of a group"), offset(address));
       }
       uint8_t level = node.u8();
       uint16_t children = node.u16();
       // Levels count down to the leaves, so that no circle is followed.
-      if (level >= below) return at_address(corrupt("a group's tree has no order"), offset(address));
+      if (level >= below) return at_address(corrupt_file("a group's tree has no order"), offset(address));
       PACKTRAIN_ASSIGN(entries, read(address + kTreeHeadBytes, uint64_t{16} * children));
       Hdf5Cursor entry(entries);
       for (size_t i = 0; i < children; ++i) {
         entry.skip(8);
         uint64_t child = entry.u64();
         if (level > 0) {
-          if (nodes.size() >= kMostLinks) return corrupt("a group has too many nodes");
+          if (nodes.size() >= kMostLinks) return corrupt_file("a group has too many nodes");
           nodes.emplace_back(child, level);
         } else {
           PACKTRAIN_TRY(add_symbols(child, names, found));
@@ -325,7 +329,7 @@ Result<std::vector<Hdf5Link>> Hdf5File::links(const Hdf5Object& group) {
   std::sort(found.begin(), found.end(), [](const Hdf5Link& a, const Hdf5Link& b) { return a.name < b.name; });
   for (size_t i = 1; i < found.size(); ++i) {
     if (found[i].name == found[i - 1].name) {
-      return corrupt("a group has two links named " + printable(found[i].name));
+      return corrupt_file("a group has two links named " + printable(found[i].name));
     }
   }
   return found;
@@ -335,7 +339,7 @@ Status Hdf5File::add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& 
   constexpr uint32_t kSoftLink = 2;
   PACKTRAIN_ASSIGN(head, read(node, kSymbolHeadBytes));
   Hdf5Cursor at(head);
-  if (!at.starts_with("SNOD")) return at_address(corrupt("no symbols of a group"), offset(node));
+  if (!at.starts_with("SNOD")) return at_address(corrupt_file("no symbols of a group"), offset(node));
   at.skip(2);
   uint16_t symbols = at.u16();
   PACKTRAIN_ASSIGN(entries, read(node + kSymbolHeadBytes, uint64_t{kSymbolBytes} * symbols));
@@ -346,11 +350,12 @@ Status Hdf5File::add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& 
     entry.skip(4 + 16);
     if (kind == kSoftLink) continue;
     std::string_view rest = as_text(names);
-    if (name_at > rest.size()) return at_address(corrupt("a name lies outside of its heap"), offset(node));
+    if (name_at > rest.size())
+      return at_address(corrupt_file("a name lies outside of its heap"), offset(node));
     rest.remove_prefix(static_cast<size_t>(name_at));
     size_t end = rest.find('\0');
-    if (end > kLongestName) return at_address(corrupt("a name has no end"), offset(node));
-    if (out.size() >= kMostLinks) return corrupt("a group has too many links");
+    if (end > kLongestName) return at_address(corrupt_file("a name has no end"), offset(node));
+    if (out.size() >= kMostLinks) return corrupt_file("a group has too many links");
     out.push_back({std::string(rest.substr(0, end)), address});
   }
   return {};

@@ -10,13 +10,13 @@ namespace {
 
 using State = Hdf5Value::State;
 
-constexpr uint32_t kReadsInFlight = 64;
-constexpr uint64_t kMergeGap = uint64_t{8} << 10;         // heads nearer than this share a read
-constexpr uint64_t kMergedBytes = uint64_t{256} << 10;    // and a read is at most this long
-constexpr uint64_t kHeadsBytes = 2 * kHdf5HeapHeadBytes;  // of a collection and its first object
-constexpr uint64_t kReadBytes = 512;                      // with small objects in front of a large one
+constexpr uint32_t kHeapReadsInFlight = 64;
+constexpr uint64_t kHeapMergeGap = uint64_t{8} << 10;       // heads nearer than this share a read
+constexpr uint64_t kHeapMergedBytes = uint64_t{256} << 10;  // and a read is at most this long
+constexpr uint64_t kHeadsBytes = 2 * kHdf5HeapHeadBytes;    // of a collection and its first object
+constexpr uint64_t kHeapReadBytes = 512;                    // with small objects in front of a large one
 
-uint64_t padded(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
+uint64_t padded_object(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
 
 // One collection on its way. Addresses, not offsets.
 struct Walk {
@@ -94,11 +94,11 @@ class HeapWalker {
 
   // One step of every walk, in the order of the file.
   Status read_round(const std::vector<size_t>& walking) {
-    std::vector<Piece> pieces(kReadsInFlight);  // outlives what is in flight
+    std::vector<Piece> pieces(kHeapReadsInFlight);  // outlives what is in flight
     std::vector<Piece*> idle;
     idle.reserve(pieces.size());
     for (Piece& piece : pieces) idle.push_back(&piece);
-    std::unique_ptr<Reads> reads = file_.storage().reads(kReadsInFlight);
+    std::unique_ptr<Reads> reads = file_.storage().reads(kHeapReadsInFlight);
     for (size_t next = 0; next < walking.size() || reads->in_flight() > 0;) {
       std::vector<Read*> batch;
       for (; next < walking.size() && !idle.empty(); idle.pop_back()) {
@@ -107,7 +107,7 @@ class HeapWalker {
         batch.push_back(&idle.back()->read);
       }
       if (!batch.empty()) reads->submit(batch);
-      Read* finished[kReadsInFlight];
+      Read* finished[kHeapReadsInFlight];
       size_t count = reads->wait(finished);
       for (Read* read : std::span(finished, count)) {
         Piece& piece = pieces[read->tag];
@@ -125,7 +125,7 @@ class HeapWalker {
   uint64_t wanted_end(const Walk& walk) const {
     const uint64_t end = walk.end != 0 ? walk.end : walk.limit, left = end - walk.cursor;
     const uint64_t wanted = walk.last - walk.first - walk.found;
-    return walk.cursor + std::min(left, left / wanted <= kMergeGap ? kMergedBytes : kReadBytes);
+    return walk.cursor + std::min(left, left / wanted <= kHeapMergeGap ? kHeapMergedBytes : kHeapReadBytes);
   }
 
   size_t plan(const std::vector<size_t>& walking, size_t first, Piece& piece) {
@@ -135,7 +135,7 @@ class HeapWalker {
     for (; last < walking.size(); ++last) {
       const Walk& further = walks_[walking[last]];
       const uint64_t further_end = wanted_end(further);
-      if (further.cursor > end + kMergeGap || further_end - walk.cursor > kMergedBytes) break;
+      if (further.cursor > end + kHeapMergeGap || further_end - walk.cursor > kHeapMergedBytes) break;
       end = further_end;
     }
     piece.first = first;
@@ -179,7 +179,7 @@ class HeapWalker {
       const uint64_t size = head.u64(), room = walk.end - walk.cursor - kHdf5HeapHeadBytes;
       if (index == 0) {
         if (size < kHdf5HeapHeadBytes || size - kHdf5HeapHeadBytes > room) break;
-        walk.cursor += padded(size);
+        walk.cursor += padded_object(size);
         if (walk.cursor > walk.end) break;
         continue;
       }
@@ -190,7 +190,7 @@ class HeapWalker {
         return;
       }
       // The padding of the last object may be missing.
-      walk.cursor += kHdf5HeapHeadBytes + std::min(padded(size), room);
+      walk.cursor += kHdf5HeapHeadBytes + std::min(padded_object(size), room);
     }
     give_up(walk, State::absent);
   }

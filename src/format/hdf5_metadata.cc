@@ -8,7 +8,8 @@ namespace packtrain {
 namespace {
 
 constexpr uint16_t kLeafHalf = 4, kNodeHalf = 16;  // the usual ones; a node has room for twice as many
-constexpr uint16_t kSpace = 1, kType = 3, kFill = 5, kLayout = 8, kSymbolTable = 17;
+constexpr uint16_t kSpaceMessage = 1, kTypeMessage = 3, kFillMessage = 5, kLayoutMessage = 8,
+                   kSymbolTableMessage = 17;
 constexpr uint8_t kConstant = 1;  // flag of a message that never changes
 constexpr uint64_t kNoFreeSpace = 1;
 
@@ -110,10 +111,10 @@ class Encoder {
   uint64_t add_dataset(const Hdf5DatasetToWrite& dataset) {
     const bool variable = dataset.element == Hdf5Element::bytes || dataset.element == Hdf5Element::string;
     Header header;
-    header.begin(kSpace, 0).u8(1).u8(1).u8(1).zeros(5).u64(dataset.rows).u64(dataset.rows);
-    add_type(dataset, header.begin(kType, kConstant));
-    header.begin(kFill, kConstant).u8(2).u8(2).u8(variable ? 0 : 2).u8(1).u32(0);
-    header.begin(kLayout, 0)
+    header.begin(kSpaceMessage, 0).u8(1).u8(1).u8(1).zeros(5).u64(dataset.rows).u64(dataset.rows);
+    add_type(dataset, header.begin(kTypeMessage, kConstant));
+    header.begin(kFillMessage, kConstant).u8(2).u8(2).u8(variable ? 0 : 2).u8(1).u32(0);
+    header.begin(kLayoutMessage, 0)
         .u8(3)
         .u8(1)
         .u64(dataset.bytes == 0 ? kHdf5Nowhere : dataset.address)
@@ -164,7 +165,7 @@ class Encoder {
     out_.add("HEAP").u32(0).u64(names.size()).u64(kNoFreeSpace).u64(place.names + 32).add(names.bytes());
     place.header = address();
     Header header;
-    header.begin(kSymbolTable, 0).u64(place.tree).u64(place.names);
+    header.begin(kSymbolTableMessage, 0).u64(place.tree).u64(place.names);
     out_.add(header.finish()).align();
     return place;
   }

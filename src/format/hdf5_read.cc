@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kFirstBytes = 64;      // of a value, to tell what it is
 constexpr uint64_t kLongestKey = 4096;  // longer ones are no keys
 
-Status corrupt(std::string what) { return Status(Code::corrupt, std::move(what)); }
+Status corrupt_dataset(std::string what) { return Status(Code::corrupt, std::move(what)); }
 
 int64_t integer_at(Bytes element, const Hdf5Type& type) {
   uint64_t value = 0;
@@ -51,7 +51,7 @@ class Elements {
     Elements made;
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(hdf5_rows(dataset), hdf5_row_bytes(dataset), &bytes)) {
-      return corrupt("is too large");
+      return corrupt_dataset("is too large");
     }
     made.bytes_ = bytes;
     if (dataset.type.big_endian && dataset.type.size > 1) {
@@ -68,7 +68,7 @@ class Elements {
       PACKTRAIN_ASSIGN(listed, list_hdf5_chunks(file, dataset));
       made.chunk_bytes_ = listed.rows * listed.row_bytes;
       for (const Hdf5Chunk& chunk : listed.chunks) {
-        if (chunk.address == kHdf5Nowhere) return corrupt("has rows that were never written");
+        if (chunk.address == kHdf5Nowhere) return corrupt_dataset("has rows that were never written");
         made.chunks_.push_back({file.offset(chunk.address)});
       }
       return made;
@@ -79,9 +79,9 @@ class Elements {
           "is kept within its description, or in other datasets; `h5repack -l CONTI OLD NEW` lays it "
           "out plainly");
     }
-    if (dataset.layout.address == kHdf5Nowhere) return corrupt("was never written");
+    if (dataset.layout.address == kHdf5Nowhere) return corrupt_dataset("was never written");
     if (dataset.layout.bytes < bytes || !file.holds(dataset.layout.address, bytes)) {
-      return corrupt("lies outside of the file");
+      return corrupt_dataset("lies outside of the file");
     }
     made.chunk_bytes_ = bytes;
     made.chunks_.push_back({file.offset(dataset.layout.address)});
@@ -248,8 +248,9 @@ class Hdf5Indexer {
     for (uint64_t i = 0; i <= samples; ++i) {
       int64_t& offset = field.offsets[i];
       if (offset < before || offset > most) {
-        return corrupt("offset " + std::to_string(i) + " is " + std::to_string(offset) + ", which is " +
-                       (offset < before ? "less than the one before it" : "beyond the last byte"));
+        return corrupt_dataset("offset " + std::to_string(i) + " is " + std::to_string(offset) +
+                               ", which is " +
+                               (offset < before ? "less than the one before it" : "beyond the last byte"));
       }
       before = offset;
       offset *= static_cast<int64_t>(column.data.type.size);
@@ -272,7 +273,8 @@ class Hdf5Indexer {
   Status load_keys(LoadedSet& set) {
     std::span<Hdf5Value> keys = std::span(values_).subspan(set.first_key, set.set->samples);
     for (const Hdf5Value& key : keys) {
-      if (key.bytes > kLongestKey) return corrupt("a key has " + std::to_string(key.bytes) + " bytes");
+      if (key.bytes > kLongestKey)
+        return corrupt_dataset("a key has " + std::to_string(key.bytes) + " bytes");
     }
     PACKTRAIN_ASSIGN(texts, read_hdf5_texts(file_, keys));
     set.keys = std::move(texts);
@@ -339,7 +341,7 @@ class Hdf5Indexer {
 
   Status damage_of(const std::string& what, const Hdf5Value& value) const {
     const bool known = value.state == Hdf5Value::State::short_object;  // then its place is an offset
-    return corrupt(std::string(hdf5_value_trouble(value.state)))
+    return corrupt_dataset(std::string(hdf5_value_trouble(value.state)))
         .at(what + " @ " + std::to_string(known ? value.place : file_.offset(value.place)));
   }
 

@@ -12,7 +12,9 @@ constexpr size_t kMostDimensions = 32;
 // Bits of the superblock's consistency flags: a writer has the file open, or left it so.
 constexpr uint32_t kOpenForWriting = 1, kOpenForWritingAndReading = 4;
 
-Status cut_short(std::string_view what) { return Status(Code::corrupt, std::string(what) + " is cut short"); }
+Status record_cut_short(std::string_view what) {
+  return Status(Code::corrupt, std::string(what) + " is cut short");
+}
 
 Status unknown_version(std::string_view what, uint32_t version) {
   return Status(Code::unsupported, std::string(what) + " has the unknown version " + std::to_string(version) +
@@ -35,7 +37,7 @@ Result<Hdf5Superblock> parse_old_superblock(Hdf5Cursor& at, uint8_t version) {
   block.end = at.u64();
   at.skip(8 + 8);  // driver, the root's name
   block.root = at.u64();
-  if (at.failed()) return cut_short("the superblock");
+  if (at.failed()) return record_cut_short("the superblock");
   if (address_bytes != 8 || length_bytes != 8) return wrong_sizes();
   return block;
 }
@@ -49,7 +51,7 @@ Result<Hdf5Superblock> parse_new_superblock(Hdf5Cursor& at, uint8_t version, Byt
   block.end = at.u64();
   block.root = at.u64();
   uint32_t checksum = at.u32();
-  if (at.failed()) return cut_short("the superblock");
+  if (at.failed()) return record_cut_short("the superblock");
   if (address_bytes != 8 || length_bytes != 8) return wrong_sizes();
   if (hdf5_checksum(whole.first(kChecked)) != checksum) {
     return Status(Code::corrupt, "the superblock does not match its checksum");
@@ -219,7 +221,7 @@ Result<Hdf5Superblock> parse_hdf5_superblock(Bytes bytes) {
 Result<Hdf5Type> parse_hdf5_type(Bytes message) {
   Hdf5Cursor at(message);
   Hdf5Type type = take_type(at, false);
-  if (at.failed()) return cut_short("a datatype");
+  if (at.failed()) return record_cut_short("a datatype");
   return type;
 }
 
@@ -239,7 +241,7 @@ Result<std::vector<uint64_t>> parse_hdf5_space(Bytes message) {
   if (dimensions > kMostDimensions) return Status(Code::corrupt, "a dataspace has too many dimensions");
   std::vector<uint64_t> shape;
   for (size_t i = 0; i < dimensions; ++i) shape.push_back(at.u64());
-  if (at.failed()) return cut_short("a dataspace");
+  if (at.failed()) return record_cut_short("a dataspace");
   if (nothing) shape.assign(1, 0);
   return shape;
 }
@@ -276,7 +278,7 @@ Result<Hdf5Layout> parse_hdf5_layout(Bytes message) {
     default:
       break;
   }
-  if (at.failed()) return cut_short("a layout");
+  if (at.failed()) return record_cut_short("a layout");
   return layout;
 }
 
@@ -299,7 +301,7 @@ Result<std::vector<Hdf5Filter>> parse_hdf5_filters(Bytes message) {
     if (version == 1 && values % 2 != 0) at.skip(4);
     filters.push_back(filter);
   }
-  if (at.failed()) return cut_short("a list of filters");
+  if (at.failed()) return record_cut_short("a list of filters");
   return filters;
 }
 
@@ -313,7 +315,7 @@ Result<Hdf5Link> parse_hdf5_link(Bytes message) {
   Bytes name = at.take(at.number(size_t{1} << (flags & 3)));
   Hdf5Link link{std::string(as_text(name))};
   if (kind == 0) link.address = at.u64();
-  if (at.failed()) return cut_short("a link");
+  if (at.failed()) return record_cut_short("a link");
   return link;
 }
 

@@ -28,7 +28,7 @@ Status write(Storage& storage, const std::string& format, const std::string& pat
   return writer->finish();
 }
 
-Result<std::shared_ptr<Dataset>> open(Storage& storage, const std::string& path) {
+Result<std::shared_ptr<Dataset>> open_hdf5(Storage& storage, const std::string& path) {
   PACKTRAIN_ASSIGN(format, recognise_format(storage, path));
   IndexBuilder builder;
   PACKTRAIN_TRY(format->index(storage, path, {}, builder));
@@ -64,7 +64,7 @@ TEST(Hdf5VlenTest, SplitsAreGroupsInTheirOrder) {
                      {"b", 2, {{"jpg", kJpeg + "b"}}, "train"},
                      {"c", 3, {{"jpg", kJpeg + std::string(100'000, 'c')}}, "train"}})
                   .ok());
-  auto dataset = open(storage, "x");
+  auto dataset = open_hdf5(storage, "x");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   const Manifest& manifest = (*dataset)->manifest();
   EXPECT_EQ(manifest.shards[0].format, "hdf5-vlen");
@@ -93,7 +93,7 @@ TEST(Hdf5Test, LabelsOfAllSizesAndNoneAreKept) {
       ASSERT_TRUE(write(storage, format, "x", spec_of({"jpg", "txt"}),
                         {{"a", labels[0], {{"jpg", "1"}}}, {"b", labels[1], {{"txt", ""}}}})
                       .ok());
-      auto dataset = open(storage, "x");
+      auto dataset = open_hdf5(storage, "x");
       ASSERT_TRUE(dataset.ok()) << dataset.status().text();
       EXPECT_EQ((*dataset)->label(0), labels[0]) << format;
       EXPECT_EQ((*dataset)->label(1), labels[1]) << format;
@@ -113,7 +113,7 @@ TEST(Hdf5Test, ManyFieldsFitIntoOneGroup) {
     }
     MemoryStorage storage;
     ASSERT_TRUE(write(storage, format, "x", spec_of(names), {{"a", 1, fields}, {"b", 2, fields}}).ok());
-    auto dataset = open(storage, "x");
+    auto dataset = open_hdf5(storage, "x");
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
     for (const auto& [name, value] : fields) EXPECT_EQ(field(**dataset, 1, name), value);
   }
@@ -140,7 +140,7 @@ TEST(Hdf5Test, TheLargestColumnNeedNotWaitInMemory) {
     samples.push_back({std::to_string(i), i, {{"bin", std::string(1'000'000, letter)}, {"txt", {letter}}}});
   }
   ASSERT_TRUE(write(storage, "hdf5", "x", spec_of({"bin", "txt"}), samples).ok());
-  auto dataset = open(storage, "x");
+  auto dataset = open_hdf5(storage, "x");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   for (uint64_t i = 0; i < samples.size(); ++i) {
     EXPECT_TRUE(field(**dataset, i, "bin") == samples[i].fields["bin"]) << i;

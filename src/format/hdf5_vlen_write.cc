@@ -16,8 +16,8 @@ namespace {
 
 // Readers load a whole collection for one value, so small samples share one that is not too large; a large
 // one has its own, with all of its fields, so that one read brings them. libhdf5 takes none below 4096 bytes.
-constexpr size_t kSharedBytes = size_t{64} << 10, kSmallestBytes = 4096;
-constexpr size_t kMostObjects = 65'535;
+constexpr size_t kHeapBytes = size_t{64} << 10, kSmallestBytes = 4096;
+constexpr size_t kMostObjectsInHeap = 65'535;
 constexpr std::string_view kImages = "images", kTargets = "targets";
 
 struct Reference {
@@ -56,9 +56,9 @@ class SharedCollection {
  public:
   // `needed`: sum of needed() of `objects` values.
   bool fits(size_t needed, size_t objects) const {
-    return objects_.size() + needed <= kSharedBytes && waiting_.size() + objects <= kMostObjects;
+    return objects_.size() + needed <= kHeapBytes && waiting_.size() + objects <= kMostObjectsInHeap;
   }
-  static bool is_small(size_t needed) { return needed <= kSharedBytes / 4; }
+  static bool is_small(size_t needed) { return needed <= kHeapBytes / 4; }
   // What a value takes in a collection; nothing if it is empty.
   static size_t needed(size_t bytes) { return bytes == 0 ? 0 : kHdf5HeapHeadBytes + bytes + padding(bytes); }
 

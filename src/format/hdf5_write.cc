@@ -22,9 +22,9 @@ Bytes bytes_of(const std::vector<T>& values) {
 
 // A column must lie in one piece, and how long it gets is known at the end only. So the largest one goes to
 // the file as it comes; the others, mostly small texts and numbers beside it, wait in memory.
-class FlatWriter : public ContainerWriter {
+class FlatHdf5Writer : public ContainerWriter {
  public:
-  FlatWriter(Hdf5Output output, Hdf5Names names, const std::vector<std::string>& fields)
+  FlatHdf5Writer(Hdf5Output output, Hdf5Names names, const std::vector<std::string>& fields)
       : output_(std::move(output)), names_(std::move(names)), columns_(fields.size()) {
     for (size_t i = 0; i < fields.size(); ++i) columns_[i].name = fields[i];
     direct_ = fields.size() == 1 ? 0 : kNone;
@@ -185,7 +185,8 @@ Result<std::unique_ptr<ContainerWriter>> create_hdf5(Storage& storage, std::stri
   auto names = Hdf5Names::make(spec.fields, {"", kOffsetsSuffix, kPresentSuffix}, {kLabelColumn, kKeyColumn});
   if (!names.ok()) return names.status().at(path);
   PACKTRAIN_ASSIGN(output, Hdf5Output::create(storage, path, spec));
-  return std::unique_ptr<ContainerWriter>(new FlatWriter(std::move(output), std::move(*names), spec.fields));
+  return std::unique_ptr<ContainerWriter>(
+      new FlatHdf5Writer(std::move(output), std::move(*names), spec.fields));
 }
 
 }  // namespace packtrain

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kDataFile = "data.mdb";
 constexpr size_t kValuesLookedAt = 8;  // to learn what values without a name of their own are
-constexpr size_t kHeadBytes = 64;      // of each: every kind of media shows by then
+constexpr size_t kMetaHeadBytes = 64;  // of each: every kind of media shows by then
 
 // A key as a name: text as it is, numbers in digits, all else in hexadecimal digits.
 void append_name(std::string_view key, bool integers, std::string& names) {
@@ -326,7 +326,7 @@ class LmdbIndexer {
     const size_t looks = std::min(kValuesLookedAt, lacking.size());
     for (size_t look = 0; look < looks; ++look) {
       const Entry& entry = entries_[lacking[look * lacking.size() / looks]];
-      std::byte head[kHeadBytes];
+      std::byte head[kMetaHeadBytes];
       const MutableBytes first = std::span(head).first(std::min<size_t>(entry.bytes, sizeof head));
       PACKTRAIN_TRY(storage_.read(file_, entry.offset, first));
       std::string field = field_of_column("data", first);

@@ -14,8 +14,9 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kPageBytes = 4096;  // read by LMDB everywhere, whatever the pages of the machine are
-constexpr uint64_t kFirstPage = 2;     // behind the meta pages
+constexpr uint32_t kWrittenPageBytes =
+    4096;                           // read by LMDB everywhere, whatever the pages of the machine are
+constexpr uint64_t kFirstPage = 2;  // behind the meta pages
 constexpr uint64_t kSmallestMap = uint64_t{10} << 20;
 
 size_t even(size_t bytes) { return bytes + bytes % 2; }
@@ -36,7 +37,7 @@ class PageBuilder {
 
   // The page as it goes to disk; a new one begins.
   Status append_to(Appender& file, uint16_t kind) {
-    store_le(page_.data(), file.position() / kPageBytes);
+    store_le(page_.data(), file.position() / kWrittenPageBytes);
     store_le(page_.data() + 10, kind);
     store_le(page_.data() + 12, static_cast<uint16_t>(lower_));
     store_le(page_.data() + 14, static_cast<uint16_t>(upper_));
@@ -46,8 +47,8 @@ class PageBuilder {
   }
 
  private:
-  std::vector<std::byte> page_ = std::vector<std::byte>(kPageBytes);
-  size_t lower_ = kLmdbPageHeadBytes, upper_ = kPageBytes;
+  std::vector<std::byte> page_ = std::vector<std::byte>(kWrittenPageBytes);
+  size_t lower_ = kLmdbPageHeadBytes, upper_ = kWrittenPageBytes;
 };
 
 void write_node_head(uint64_t low48, std::string_view key, std::byte* node) {
@@ -60,7 +61,7 @@ void write_node_head(uint64_t low48, std::string_view key, std::byte* node) {
 class LmdbWriter : public ContainerWriter {
  public:
   LmdbWriter(std::unique_ptr<Writer> writer, uint64_t size, std::string path)
-      : file_(std::move(writer), size, kFirstPage * kPageBytes), path_(std::move(path)) {}
+      : file_(std::move(writer), size, kFirstPage * kWrittenPageBytes), path_(std::move(path)) {}
 
   Status add(const SampleToWrite& sample) override {
     for (const SampleToWrite::Field& field : sample.fields) {
@@ -122,9 +123,9 @@ class LmdbWriter : public ContainerWriter {
                 .value_at = small_.size(),
                 .value_bytes = static_cast<uint32_t>(value.size()),
                 .name_bytes = static_cast<uint16_t>(name_.size()),
-                .big = lmdb_is_big(name_.size(), value.size(), kPageBytes)};
+                .big = lmdb_is_big(name_.size(), value.size(), kWrittenPageBytes)};
     if (entry.big) {
-      entry.value_at = file_.position() / kPageBytes;
+      entry.value_at = file_.position() / kWrittenPageBytes;
       PACKTRAIN_TRY(append_overflow(value));
     } else {
       small_.insert(small_.end(), value.begin(), value.end());
@@ -135,15 +136,15 @@ class LmdbWriter : public ContainerWriter {
   }
 
   Status append_overflow(Bytes value) {
-    const uint64_t pages = lmdb_overflow_pages(value.size(), kPageBytes);
+    const uint64_t pages = lmdb_overflow_pages(value.size(), kWrittenPageBytes);
     std::byte head[kLmdbPageHeadBytes] = {};
-    store_le(head, file_.position() / kPageBytes);
+    store_le(head, file_.position() / kWrittenPageBytes);
     store_le(head + 10, kLmdbOverflow);
     store_le(head + 12, static_cast<uint32_t>(pages));
     PACKTRAIN_TRY(file_.append(head));
     PACKTRAIN_TRY(file_.append(value));
     tree_.overflow_pages += pages;
-    return file_.append_zeros(pages * kPageBytes - sizeof head - value.size());
+    return file_.append_zeros(pages * kWrittenPageBytes - sizeof head - value.size());
   }
 
   Status write_leaves() {
@@ -153,7 +154,7 @@ class LmdbWriter : public ContainerWriter {
       const size_t value_bytes = entry.big ? sizeof(uint64_t) : entry.value_bytes;
       const size_t bytes = kLmdbNodeHeadBytes + entry.name_bytes + value_bytes;
       if (!page.fits(bytes)) PACKTRAIN_TRY(append_page(page, kLmdbLeaf));
-      if (page.empty()) level_.push_back({file_.position() / kPageBytes, i});
+      if (page.empty()) level_.push_back({file_.position() / kWrittenPageBytes, i});
       std::byte* node = page.add(bytes);
       const uint64_t flags = entry.big ? kLmdbBigValue : 0;
       write_node_head(entry.value_bytes | flags << 32, name_of(entry), node);
@@ -181,7 +182,7 @@ class LmdbWriter : public ContainerWriter {
         in_page = 0;
         key = {};
       }
-      if (page.empty()) above.push_back({file_.position() / kPageBytes, level_[i].first});
+      if (page.empty()) above.push_back({file_.position() / kWrittenPageBytes, level_[i].first});
       write_node_head(level_[i].page, key, page.add(kLmdbNodeHeadBytes + key.size()));
       ++in_page;
     }
@@ -206,14 +207,15 @@ class LmdbWriter : public ContainerWriter {
   // overwrites the first.
   Status write_metas() {
     const uint64_t bytes = file_.position();
-    LmdbMeta meta{.page_bytes = kPageBytes,
-                  .map_bytes = std::max(kSmallestMap, (bytes + bytes / 4) / kPageBytes * kPageBytes),
-                  .tree = tree_,
-                  .last_page = bytes / kPageBytes - 1};
-    std::vector<std::byte> pages(kFirstPage * kPageBytes);
+    LmdbMeta meta{
+        .page_bytes = kWrittenPageBytes,
+        .map_bytes = std::max(kSmallestMap, (bytes + bytes / 4) / kWrittenPageBytes * kWrittenPageBytes),
+        .tree = tree_,
+        .last_page = bytes / kWrittenPageBytes - 1};
+    std::vector<std::byte> pages(kFirstPage * kWrittenPageBytes);
     for (uint64_t number = 0; number < kFirstPage; ++number) {
       meta.transaction = number;
-      write_lmdb_meta(meta, number, pages.data() + number * kPageBytes);
+      write_lmdb_meta(meta, number, pages.data() + number * kWrittenPageBytes);
     }
     return file_.overwrite(0, pages);
   }

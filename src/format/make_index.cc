@@ -99,6 +99,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   report.samples = builder.samples();
   report.containers = paths.size();
+  report.unlabelled_folders = builder.unlabelled_folders();
   IndexBuilder::Finished finished = builder.finish();
   for (const ShardSpec& shard : finished.manifest.shards) report.bytes += shard.bytes;
   if (options.checksum) {

@@ -8,7 +8,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kReadsInFlight = 32;
+constexpr uint32_t kMergedReadsInFlight = 32;
 constexpr uint64_t kMergeGap = uint64_t{16} << 10;      // stretches nearer than this share a read
 constexpr uint64_t kMergedBytes = uint64_t{512} << 10;  // and a shared read is at most this long
 
@@ -44,13 +44,14 @@ Status read_merged(Storage& storage, const File& file, std::span<const Stretch> 
     return last;
   };
 
-  std::vector<Piece> pieces(std::min<size_t>(kReadsInFlight, wanted.size()));  // outlives what is in flight
+  std::vector<Piece> pieces(
+      std::min<size_t>(kMergedReadsInFlight, wanted.size()));  // outlives what is in flight
   std::vector<Piece*> idle;
   for (size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].read.tag = i;
     idle.push_back(&pieces[i]);
   }
-  std::unique_ptr<Reads> reads = storage.reads(kReadsInFlight);
+  std::unique_ptr<Reads> reads = storage.reads(kMergedReadsInFlight);
   for (size_t next = 0; next < order.size() || reads->in_flight() > 0;) {
     std::vector<Read*> batch;
     for (; next < order.size() && !idle.empty(); idle.pop_back()) {
@@ -58,7 +59,7 @@ Status read_merged(Storage& storage, const File& file, std::span<const Stretch> 
       batch.push_back(&idle.back()->read);
     }
     if (!batch.empty()) reads->submit(batch);
-    Read* finished[kReadsInFlight];
+    Read* finished[kMergedReadsInFlight];
     const size_t count = reads->wait(finished);
     for (Read* read : std::span(finished, count)) {
       Piece& piece = pieces[read->tag];

@@ -8,7 +8,7 @@
 namespace packtrain {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kMagicBytes = 8;  // with the version
 constexpr size_t kAlign = 64;
 constexpr size_t kLongestNumber = 20;  // of 64 bits
@@ -140,7 +140,7 @@ Status take_entry(HeaderText& text, std::string_view key, NpyHeader& header, See
 }  // namespace
 
 bool starts_npy(Bytes file) {
-  return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+  return file.size() >= kNpyMagic.size() && std::memcmp(file.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
 Result<size_t> npy_header_bytes(Bytes file) {
@@ -190,7 +190,7 @@ std::string make_npy_header(std::string_view type, std::span<const uint64_t> sha
   const size_t whole = (prologue + text.size() + spare + 1 + kAlign - 1) / kAlign * kAlign;
   text.resize(whole - prologue - 1, ' ');
   text += '\n';
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header.append("\x01\x00", 2);
   char length[sizeof(uint16_t)];
   store_le(length, static_cast<uint16_t>(text.size()));

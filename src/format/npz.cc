@@ -17,8 +17,8 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kHeadBytes = 256;                    // where a header is, but for records with many fields
-constexpr uint64_t kStoredHeadBytes = 4096;             // what surely decodes to kHeadBytes
+constexpr uint64_t kNpyHeadBytes = 256;                 // where a header is, but for records with many fields
+constexpr uint64_t kStoredHeadBytes = 4096;             // what surely decodes to kNpyHeadBytes
 constexpr uint64_t kLargestPiece = uint64_t{64} << 20;  // each sample costs the decoding of a whole member
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::string_view kBareField = "data";  // the column of a bare .npy file
@@ -103,7 +103,7 @@ class NpzIndexer {
     Status status = directory_.read(
         [](const ZipEntry& entry) {
           if (!is_array(entry)) return uint64_t{0};
-          return std::min(entry.stored, zip_pipeline(entry).empty() ? kHeadBytes : kStoredHeadBytes);
+          return std::min(entry.stored, zip_pipeline(entry).empty() ? kNpyHeadBytes : kStoredHeadBytes);
         },
         [&](size_t member, Bytes first) { return take(member, first, table); });
     PACKTRAIN_TRY(status);
@@ -176,7 +176,7 @@ class NpzIndexer {
 };
 
 Result<ArrayColumn> read_bare(Storage& storage, const File& file, std::string_view name, uint32_t number) {
-  std::vector<std::byte> head(std::min(file.size(), kHeadBytes));
+  std::vector<std::byte> head(std::min(file.size(), kNpyHeadBytes));
   PACKTRAIN_TRY(storage.read(file, 0, head));
   PACKTRAIN_ASSIGN(bytes, npy_header_bytes(head));
   if (bytes > head.size() && file.size() > head.size()) {

@@ -42,13 +42,13 @@ void put_npz(Storage& storage, std::string_view path, const std::vector<Member>&
   ASSERT_TRUE((*zip)->finish().ok());
 }
 
-Result<std::shared_ptr<Dataset>> open(Storage& storage, std::string_view path) {
+Result<std::shared_ptr<Dataset>> open_npz(Storage& storage, std::string_view path) {
   IndexBuilder builder;
   PACKTRAIN_TRY(find_format("npz")->index(storage, path, {}, builder));
   return Dataset::from_memory(storage, "", builder.finish());
 }
 
-std::string field(const Dataset& dataset, uint64_t sample, std::string_view name) {
+std::string npz_field(const Dataset& dataset, uint64_t sample, std::string_view name) {
   std::vector<std::byte> bytes;
   const Status status = dataset.read(sample, dataset.manifest().field_id(name), bytes);
   return status.ok() ? std::string(as_text(bytes)) : "! " + status.text();
@@ -65,10 +65,10 @@ TEST(NpzTest, RowsAreSamples) {
            {"y.npy", npy("<i4", {3}, numbers<int32_t>({-1, 7, 300}))},
            {"keys.npy", npy("<U3", {3}, numbers<uint32_t>({'a', 0, 0, 0xE4, 0x6570, 0, 'x', 'y', 0x1F600}))},
            {"version.npy", npy("<i8", {}, numbers<int64_t>({1}))}});
-  auto dataset = open(storage, "a.npz");
+  auto dataset = open_npz(storage, "a.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   ASSERT_EQ((*dataset)->samples(), 3u);
-  EXPECT_EQ(field(**dataset, 1, "pixels"), numbers<uint16_t>({3, 4}));
+  EXPECT_EQ(npz_field(**dataset, 1, "pixels"), numbers<uint16_t>({3, 4}));
   EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{-1, 7, 300}));
   EXPECT_EQ(*(*dataset)->key(0), "a");
   EXPECT_EQ(*(*dataset)->key(1), "\u00e4\u6570");
@@ -87,7 +87,7 @@ TEST(NpzTest, SplitsInTheNamesAreSplits) {
              {name("labels", "test"), npy("|u1", {1, 1}, "\x05")},
              {name("images", "train"), npy("|u1", {2, 2}, "abcd")},
              {name("labels", "train"), npy("|u1", {2, 1}, "\x03\x04")}});
-    auto dataset = open(storage, front ? "f.npz" : "b.npz");
+    auto dataset = open_npz(storage, front ? "f.npz" : "b.npz");
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
     const auto& splits = (*dataset)->manifest().splits;
     ASSERT_EQ(splits.size(), 2u);
@@ -95,7 +95,7 @@ TEST(NpzTest, SplitsInTheNamesAreSplits) {
     EXPECT_EQ(splits[0].count, 2u);
     EXPECT_EQ(splits[1].name, "test");
     EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{3, 4, 5}));
-    EXPECT_EQ(field(**dataset, 2, "images"), "ef");
+    EXPECT_EQ(npz_field(**dataset, 2, "images"), "ef");
   }
 }
 
@@ -103,18 +103,18 @@ TEST(NpzTest, ArraysThatAreNoTableAreSamplesThemselves) {
   MemoryStorage storage;
   const std::string a = npy("|u1", {3}, "abc"), b = npy("|u1", {2}, "de");
   put_npz(storage, "a.npz", {{"a.npy", a}, {"b.npy", b}});
-  auto dataset = open(storage, "a.npz");
+  auto dataset = open_npz(storage, "a.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   ASSERT_EQ((*dataset)->samples(), 2u);
   EXPECT_EQ(*(*dataset)->key(1), "b");
-  EXPECT_EQ(field(**dataset, 0, "npy"), a);
+  EXPECT_EQ(npz_field(**dataset, 0, "npy"), a);
 
   // Many small ones with equal first axes are as many samples, not three samples with as many fields.
   std::vector<Member> members;
   for (int i = 0; i < 10; ++i)
     members.push_back({"s" + std::to_string(i) + ".npy", npy("|u1", {3, 1}, "rgb")});
   put_npz(storage, "b.npz", members);
-  dataset = open(storage, "b.npz");
+  dataset = open_npz(storage, "b.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   EXPECT_EQ((*dataset)->samples(), 10u);
 }
@@ -134,7 +134,7 @@ TEST(NpzTest, ArraysAsideAreLeftOutAndNamed) {
   EXPECT_EQ(columns.names, (std::vector<std::string>{"mean", "y"}));
   put_npz(storage, "b.npz",
           {{"x.npy", npy("|u1", {2, 3}, "abcdef")}, {"labels.npy", npy("|u1", {3}, "abc")}});
-  EXPECT_EQ(open(storage, "b.npz").status().code(), Code::unsupported) << "labels of something else";
+  EXPECT_EQ(open_npz(storage, "b.npz").status().code(), Code::unsupported) << "labels of something else";
 }
 
 TEST(NpzTest, RaggedColumnsTakeTheNameOfTheirContent) {
@@ -143,10 +143,10 @@ TEST(NpzTest, RaggedColumnsTakeTheNameOfTheirContent) {
   put_npz(storage, "a.npz",
           {{"images.npy", npy("|u1", {9}, jpeg + "A" + jpeg)},
            {"images_offsets.npy", npy("<i8", {3}, numbers<int64_t>({0, 5, 9}))}});
-  auto dataset = open(storage, "a.npz");
+  auto dataset = open_npz(storage, "a.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-  EXPECT_EQ(field(**dataset, 0, "jpg"), jpeg + "A");
-  EXPECT_EQ(field(**dataset, 1, "jpg"), jpeg);
+  EXPECT_EQ(npz_field(**dataset, 0, "jpg"), jpeg + "A");
+  EXPECT_EQ(npz_field(**dataset, 1, "jpg"), jpeg);
 }
 
 TEST(NpzTest, OffsetsThatPointElsewhereAreCorrupt) {
@@ -154,7 +154,7 @@ TEST(NpzTest, OffsetsThatPointElsewhereAreCorrupt) {
     MemoryStorage storage;
     put_npz(storage, "a.npz",
             {{"d.npy", npy("|u1", {9}, "123456789")}, {"d_offsets.npy", npy("<i8", {3}, numbers(offsets))}});
-    EXPECT_EQ(open(storage, "a.npz").status().code(), Code::corrupt);
+    EXPECT_EQ(open_npz(storage, "a.npz").status().code(), Code::corrupt);
   }
 }
 
@@ -176,9 +176,9 @@ TEST(NpzTest, EqualNpyFieldsAreStackedAndComeBackWithTheirHeaders) {
     ASSERT_TRUE((*writer)->finish().ok());
     const bool stacked = get(storage, "a.npz").find("npy_header") != std::string::npos;
     EXPECT_EQ(stacked, equal);
-    auto dataset = open(storage, "a.npz");
+    auto dataset = open_npz(storage, "a.npz");
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-    for (size_t i = 0; i < files.size(); ++i) EXPECT_TRUE(field(**dataset, i, "npy") == files[i]) << i;
+    for (size_t i = 0; i < files.size(); ++i) EXPECT_TRUE(npz_field(**dataset, i, "npy") == files[i]) << i;
     EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{0, 1, 2, 3, 4}));
   }
 }
@@ -198,11 +198,11 @@ TEST(NpzTest, LargeColumnsGoThroughAPartThatIsGoneAfterwards) {
   ASSERT_TRUE((*writer)->finish().ok());
   writer->reset();
   EXPECT_EQ(visible(storage, "/", true), std::vector<std::string>{"x.npz"});
-  auto dataset = open(storage, "/x.npz");
+  auto dataset = open_npz(storage, "/x.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-  EXPECT_TRUE(field(**dataset, 69, "a") == std::string(1 << 20, 69));
-  EXPECT_TRUE(field(**dataset, 33, "b") == std::string((1 << 20) - 7, static_cast<char>(133)));
-  EXPECT_TRUE(field(**dataset, 69, "npy") == array);
+  EXPECT_TRUE(npz_field(**dataset, 69, "a") == std::string(1 << 20, 69));
+  EXPECT_TRUE(npz_field(**dataset, 33, "b") == std::string((1 << 20) - 7, static_cast<char>(133)));
+  EXPECT_TRUE(npz_field(**dataset, 69, "npy") == array);
 }
 
 TEST(NpzTest, TheSameSamplesGiveTheSameBytes) {
@@ -293,7 +293,7 @@ TEST(NpzTest, FewLongKeysDoNotMakeTheFileLarge) {
   }
   ASSERT_TRUE((*writer)->finish().ok());
   EXPECT_LT(get(storage, "a.npz").size(), 100'000u);
-  auto dataset = open(storage, "a.npz");
+  auto dataset = open_npz(storage, "a.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   EXPECT_EQ(*(*dataset)->key(7), std::string(5000, 'k'));
   EXPECT_EQ(*(*dataset)->key(999), "999");
@@ -318,17 +318,17 @@ TEST(NpzTest, CompressedMembersAreBlocks) {
   std::string end(zip_end_bytes(1, zip.size(), directory.size()), '\0');
   write_zip_end(1, zip.size(), directory.size(), std::as_writable_bytes(std::span(end)).data());
   put(storage, "a.npz", zip + directory + end);
-  auto dataset = open(storage, "a.npz");
+  auto dataset = open_npz(storage, "a.npz");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   ASSERT_EQ((*dataset)->samples(), 4u);
-  EXPECT_EQ(field(**dataset, 3, "x"), std::string(999, 'x') + "y");
+  EXPECT_EQ(npz_field(**dataset, 3, "x"), std::string(999, 'x') + "y");
 }
 
 TEST(NpzTest, WhatNoRowCanBeReadFromIsASentence) {
   const auto code = [](const std::string& header) {
     MemoryStorage storage;
     put_npz(storage, "a.npz", {{"x.npy", npy_with_header(header, std::string(64, 'x'))}});
-    return open(storage, "a.npz").status();
+    return open_npz(storage, "a.npz").status();
   };
   Status status = code("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }");
   EXPECT_EQ(status.code(), Code::unsupported);
@@ -350,9 +350,9 @@ TEST(NpyTest, AFileIsADatasetWithLabelsFromBesideIt) {
     put(storage, path, npy("<f4", {2, 2}, numbers<float>({1, 2, 3, 4})));
     put(storage, "/d/" + std::string(beside) + ".npy", npy("<i8", {2}, numbers<int64_t>({8, 9})));
     EXPECT_TRUE(find_format("npz")->recognise(storage, path));
-    auto dataset = open(storage, path);
+    auto dataset = open_npz(storage, path);
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-    EXPECT_EQ(field(**dataset, 1, "data"), numbers<float>({3, 4}));
+    EXPECT_EQ(npz_field(**dataset, 1, "data"), numbers<float>({3, 4}));
     EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{8, 9})) << name;
     EXPECT_EQ((*dataset)->manifest().shards.size(), 1u);
   }
@@ -362,7 +362,7 @@ TEST(NpyTest, LabelsOfOtherFilesAreNotTaken) {
   MemoryStorage storage;
   put(storage, "test.npy", npy("<f4", {2}, numbers<float>({1, 2})));
   put(storage, "labels.npy", npy("<i8", {3}, numbers<int64_t>({7, 8, 9})));
-  auto dataset = open(storage, "test.npy");
+  auto dataset = open_npz(storage, "test.npy");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{kNoLabel, kNoLabel}));
 }
@@ -372,7 +372,7 @@ TEST(NpyTest, TruncationAtAnyByteIsCorrupt) {
   for (size_t length = 0; length < whole.size(); ++length) {
     MemoryStorage storage;
     put(storage, "a.npy", whole.substr(0, length));
-    EXPECT_EQ(open(storage, "a.npy").status().code(), Code::corrupt) << length;
+    EXPECT_EQ(open_npz(storage, "a.npy").status().code(), Code::corrupt) << length;
   }
 }
 

@@ -16,8 +16,8 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kTailGuess = uint64_t{64} << 10;  // the footer of a file with few row groups
-constexpr uint64_t kNameBytes = 64;                  // of a value, to see what it is
+constexpr uint64_t kFooterGuess = uint64_t{64} << 10;  // the footer of a file with few row groups
+constexpr uint64_t kBytesOfNames = 64;                 // of a value, to see what it is
 
 // Indexes one file. One thread at a time. Memory: the footer, and about 40 bytes for each value of a row
 // group.
@@ -59,7 +59,7 @@ class ParquetIndexer {
     const uint64_t size = file_.size();
     if (size < kParquetMagic.size() + kParquetTailBytes)
       return Status(Code::corrupt, "the file is cut short");
-    const uint64_t tail_bytes = std::min(size, kTailGuess);
+    const uint64_t tail_bytes = std::min(size, kFooterGuess);
     std::vector<std::byte> tail(static_cast<size_t>(tail_bytes));
     PACKTRAIN_TRY(storage_.read(file_, size - tail_bytes, tail));
     if (as_text(tail).ends_with("PARE"))
@@ -208,7 +208,7 @@ class ParquetIndexer {
           names.settle(i, {});
         continue;
       }
-      std::vector<std::byte> bytes(std::min<size_t>(first->bytes, kNameBytes));
+      std::vector<std::byte> bytes(std::min<size_t>(first->bytes, kBytesOfNames));
       PACKTRAIN_TRY(storage_.read(file_, first->offset, bytes));
       names.settle(i, bytes);
     }

@@ -8,7 +8,7 @@ namespace packtrain {
 namespace {
 
 constexpr size_t kMostLeaves = 4096;
-constexpr uint32_t kDeepest = 32;
+constexpr uint32_t kDeepestSchema = 32;
 
 enum ConvertedType : int64_t {
   kUtf8 = 0,
@@ -111,9 +111,9 @@ uint32_t width_of(const SchemaElement& element) {
 }
 
 // Builds leaves and columns from the elements of the schema, which stand in depth-first order.
-class SchemaWalk {
+class ParquetSchemaWalk {
  public:
-  SchemaWalk(const std::vector<SchemaElement>& elements, ParquetFooter& out)
+  ParquetSchemaWalk(const std::vector<SchemaElement>& elements, ParquetFooter& out)
       : elements_(elements), out_(out) {}
 
   Status run() {
@@ -162,7 +162,7 @@ class SchemaWalk {
 
   // The element at at_ with all below it.
   Result<ColumnKind> take(uint32_t depth, uint32_t definition, bool repeated) {
-    if (depth > kDeepest) return Status(Code::unsupported, "has columns nested too deeply");
+    if (depth > kDeepestSchema) return Status(Code::unsupported, "has columns nested too deeply");
     const SchemaElement& element = elements_[at_++];
     definition += definition_of(element);
     repeated = repeated || element.repetition == 2;
@@ -316,7 +316,7 @@ Result<ParquetFooter> parse_parquet_footer(Bytes bytes) {
         elements.push_back(element);
       }
       if (!footer.columns.empty()) return Status(Code::corrupt, "the footer has two schemas");
-      PACKTRAIN_TRY(SchemaWalk(elements, footer).run());
+      PACKTRAIN_TRY(ParquetSchemaWalk(elements, footer).run());
     }
     for (size_t i = 0; i < count && id == 4; ++i) PACKTRAIN_TRY(parse_group(reader, footer));
     for (size_t i = 0; i < count && id == 5; ++i) PACKTRAIN_TRY(parse_pair(reader, footer));

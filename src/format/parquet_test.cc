@@ -12,7 +12,7 @@ namespace {
 
 const Format& parquet() { return *find_format("parquet"); }
 
-std::string jpeg(size_t bytes) { return "\xff\xd8\xff\xe0" + std::string(bytes, 'j'); }
+std::string photo(size_t bytes) { return "\xff\xd8\xff\xe0" + std::string(bytes, 'j'); }
 
 // Samples with an image each, and every third without a text if there are texts.
 Status write(Storage& storage, const std::string& path, uint64_t samples, bool texts) {
@@ -21,7 +21,7 @@ Status write(Storage& storage, const std::string& path, uint64_t samples, bool t
   spec.labels = true;
   PACKTRAIN_ASSIGN(writer, parquet().create(storage, path, spec));
   for (uint64_t i = 0; i < samples; ++i) {
-    const std::string key = "k" + std::to_string(i), image = jpeg(i % 7 * 1000), text = "text of " + key;
+    const std::string key = "k" + std::to_string(i), image = photo(i % 7 * 1000), text = "text of " + key;
     std::vector<SampleToWrite::Field> fields = {{"jpg", as_bytes(image)}};
     if (texts && i % 3 != 0) fields.push_back({"txt", as_bytes(text)});
     const int64_t label = i % 5 == 0 ? kNoLabel : static_cast<int64_t>(i) - 10;
@@ -30,14 +30,14 @@ Status write(Storage& storage, const std::string& path, uint64_t samples, bool t
   return writer->finish();
 }
 
-Result<std::shared_ptr<Dataset>> open(Storage& storage, const std::string& path,
-                                      const IndexOptions& options = {}) {
+Result<std::shared_ptr<Dataset>> open_parquet(Storage& storage, const std::string& path,
+                                              const IndexOptions& options = {}) {
   IndexBuilder builder;
   PACKTRAIN_TRY(parquet().index(storage, path, options, builder));
   return Dataset::from_memory(storage, "", builder.finish());
 }
 
-std::string read(const Dataset& dataset, uint64_t sample, std::string_view field) {
+std::string read_field(const Dataset& dataset, uint64_t sample, std::string_view field) {
   std::vector<std::byte> bytes;
   const Status status = dataset.read(sample, dataset.manifest().field_id(field), bytes);
   return status.ok() ? std::string(as_text(bytes)) : status.text();
@@ -46,12 +46,12 @@ std::string read(const Dataset& dataset, uint64_t sample, std::string_view field
 TEST(ParquetTest, ImagesKeepTheirPathsAndLabelsOverRowGroups) {
   MemoryStorage storage;
   ASSERT_TRUE(write(storage, "x", 2345, false).ok());
-  const auto dataset = open(storage, "x");
+  const auto dataset = open_parquet(storage, "x");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   ASSERT_EQ((*dataset)->samples(), 2345u);
   EXPECT_EQ((*dataset)->manifest().form, "rows") << "a sample is one read";
   for (const uint64_t i : {0, 1, 999, 1000, 2344}) {
-    EXPECT_EQ(read(**dataset, i, "jpg"), jpeg(i % 7 * 1000));
+    EXPECT_EQ(read_field(**dataset, i, "jpg"), photo(i % 7 * 1000));
     EXPECT_EQ(*(*dataset)->path(i, 0), "k" + std::to_string(i) + ".jpg");
     EXPECT_EQ((*dataset)->label(i), i % 5 == 0 ? kNoLabel : static_cast<int64_t>(i) - 10);
   }
@@ -60,15 +60,15 @@ TEST(ParquetTest, ImagesKeepTheirPathsAndLabelsOverRowGroups) {
 TEST(ParquetTest, OtherSamplesHaveAColumnForEachFieldAndKeys) {
   MemoryStorage storage;
   ASSERT_TRUE(write(storage, "x", 1500, true).ok());
-  const auto dataset = open(storage, "x");
+  const auto dataset = open_parquet(storage, "x");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   for (const uint64_t i : {0, 1, 2, 1001, 1499}) {
     EXPECT_EQ(*(*dataset)->key(i), "k" + std::to_string(i));
-    EXPECT_EQ(read(**dataset, i, "jpg"), jpeg(i % 7 * 1000));
+    EXPECT_EQ(read_field(**dataset, i, "jpg"), photo(i % 7 * 1000));
     const uint32_t txt = (*dataset)->manifest().field_id("txt");
     EXPECT_EQ((*dataset)->locate(i, txt).present, i % 3 != 0);
     if (i % 3 == 0) continue;
-    EXPECT_EQ(read(**dataset, i, "txt"), "text of k" + std::to_string(i));
+    EXPECT_EQ(read_field(**dataset, i, "txt"), "text of k" + std::to_string(i));
   }
 }
 
@@ -76,20 +76,20 @@ TEST(ParquetTest, ADamagedRowGroupIsPassedOverWhenAsked) {
   MemoryStorage storage;
   ASSERT_TRUE(write(storage, "x", 2500, false).ok());
   std::string file = get(storage, "x");
-  const auto whole = open(storage, "x");
+  const auto whole = open_parquet(storage, "x");
   ASSERT_TRUE(whole.ok());
   // The u32 length stands in front of the value.
   const uint64_t value = (*whole)->locate(1001, 0).offset;
   file[value - 1] = '\x7f';
   put(storage, "x", file);
-  const Status status = open(storage, "x").status();
+  const Status status = open_parquet(storage, "x").status();
   EXPECT_EQ(status.code(), Code::corrupt);
   EXPECT_NE(status.text().find("row group 1"), std::string::npos) << status.text();
   std::vector<Damage> damage;
   IndexOptions options;
   options.recover = true;
   options.damage = &damage;
-  const auto saved = open(storage, "x", options);
+  const auto saved = open_parquet(storage, "x", options);
   ASSERT_TRUE(saved.ok()) << saved.status().text();
   EXPECT_EQ((*saved)->samples(), 1500u);
   EXPECT_EQ(*(*saved)->path(1000, 0), "k2000.jpg");

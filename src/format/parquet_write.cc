@@ -19,10 +19,10 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kSharedBytes = 4096;                 // a page of several values is not much longer
+constexpr uint64_t kSharedPageBytes = 4096;             // a page of several values is not much longer
 constexpr uint64_t kGroupRows = 1000;                   // of a row group, at most
 constexpr uint64_t kWaitingBytes = uint64_t{32} << 20;  // a row group is closed when so many wait
-constexpr uint64_t kLongestValue = std::numeric_limits<int32_t>::max() - 1024;
+constexpr uint64_t kLongestParquetValue = std::numeric_limits<int32_t>::max() - 1024;
 constexpr std::string_view kImageFeatures = R"({"info": {"features": {"image": {"_type": "Image"}}}})";
 constexpr std::string_view kLabelledImageFeatures =
     R"({"info": {"features": {"image": {"_type": "Image"}, "label": {"dtype": "int64", "_type": "Value"}}}})";
@@ -32,7 +32,7 @@ struct Page {
 };
 
 // A column of the row group in the making.
-struct Column {
+struct ParquetColumn {
   std::vector<std::string> path;  // its names in the schema
   ParquetType type = ParquetType::byte_array;
   bool text = false;
@@ -120,7 +120,7 @@ class ParquetWriter : public ContainerWriter {
                        [&](const SampleToWrite::Field& one) { return one.name == fields_[i]; });
       const bool there = field != sample.fields.end();
       known += there ? 1 : 0;
-      if (there && field->bytes.size() > kLongestValue) {
+      if (there && field->bytes.size() > kLongestParquetValue) {
         return Status(Code::unsupported, "a value of a Parquet file has at most 2 GiB, the field " +
                                              printable(field->name) + " has " +
                                              bytes_in_words(field->bytes.size()) +
@@ -145,9 +145,9 @@ class ParquetWriter : public ContainerWriter {
 
   // Nothing: null.
   Status add_value(size_t number, std::optional<Bytes> value) {
-    Column& column = columns_[number];
-    const bool large = value && value->size() >= kSharedBytes;
-    if (large || column.values.size() >= kSharedBytes) PACKTRAIN_TRY(end_page(number, {}));
+    ParquetColumn& column = columns_[number];
+    const bool large = value && value->size() >= kSharedPageBytes;
+    if (large || column.values.size() >= kSharedPageBytes) PACKTRAIN_TRY(end_page(number, {}));
     column.levels.push_back(value ? static_cast<uint8_t>(column.definition) : 0);
     if (!value) return {};
     if (column.type == ParquetType::byte_array) {
@@ -162,7 +162,7 @@ class ParquetWriter : public ContainerWriter {
 
   // `rest`: more values, behind those that were copied.
   Status end_page(size_t number, Bytes rest) {
-    Column& column = columns_[number];
+    ParquetColumn& column = columns_[number];
     if (column.levels.empty()) return {};
     levels_.assign(sizeof(uint32_t), std::byte{0});
     for (size_t i = 0; i < column.levels.size();) {
@@ -217,7 +217,7 @@ class ParquetWriter : public ContainerWriter {
     group.rows = rows_;
     for (size_t i = 0; i < columns_.size(); ++i) {
       PACKTRAIN_TRY(end_page(i, {}));
-      Column& column = columns_[i];
+      ParquetColumn& column = columns_[i];
       WrittenChunk chunk;
       chunk.offset = i == 0 ? group_offset_ : file_.position();
       chunk.bytes = column.chunk_bytes;
@@ -234,7 +234,7 @@ class ParquetWriter : public ContainerWriter {
     return {};
   }
 
-  std::vector<std::byte> page_list(const Column& column, uint64_t chunk_offset) {
+  std::vector<std::byte> page_list(const ParquetColumn& column, uint64_t chunk_offset) {
     thrift_.clear();
     thrift_.begin_element();
     thrift_.begin_list(1, ThriftType::structure, column.pages.size());
@@ -262,7 +262,7 @@ class ParquetWriter : public ContainerWriter {
     thrift_.begin_list(2, ThriftType::structure, columns_.size() + (images_ ? 2 : 1));
     put_group_element("schema", tops, false);
     if (images_) put_group_element("image", 2, true);
-    for (const Column& column : columns_) {
+    for (const ParquetColumn& column : columns_) {
       thrift_.begin_element();
       thrift_.integer(1, ThriftType::i32, static_cast<int64_t>(column.type));
       thrift_.integer(3, ThriftType::i32, 1);  // optional
@@ -278,7 +278,7 @@ class ParquetWriter : public ContainerWriter {
     }
   }
 
-  void put_chunk(const Column& column, const WrittenChunk& chunk, uint64_t rows) {
+  void put_chunk(const ParquetColumn& column, const WrittenChunk& chunk, uint64_t rows) {
     thrift_.begin_element();
     thrift_.integer(2, ThriftType::i64, static_cast<int64_t>(chunk.offset));
     thrift_.begin_structure(3);
@@ -333,7 +333,7 @@ class ParquetWriter : public ContainerWriter {
   const std::string path_;
   const bool images_;
   const std::vector<std::string> fields_;
-  std::vector<Column> columns_;
+  std::vector<ParquetColumn> columns_;
   size_t label_ = kNone, key_ = kNone;
   uint64_t rows_ = 0, waiting_bytes_ = 0, group_offset_ = 0;  // of the row group in the making
   uint64_t all_rows_ = 0;                                     // of those before it

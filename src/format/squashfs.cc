@@ -14,7 +14,7 @@
 namespace packtrain {
 namespace {
 
-using Kind = SquashPart::Kind;
+using PartKind = SquashPart::Kind;
 
 // What the codec reads of a stored part.
 Stretch codec_bytes(const SquashPart& part, const SquashCoding& coding) {
@@ -41,7 +41,7 @@ class Labels {
     for (size_t i = 0; i < walk_.files().size(); ++i) {
       const SquashFile& file = walk_.files()[i];
       if (file.size == 0 || file.size > kLabelBytes || !is_label_member(walk_.path(file))) continue;
-      if (file.parts == 1 && walk_.parts(file)[0].kind != Kind::hole)
+      if (file.parts == 1 && walk_.parts(file)[0].kind != PartKind::hole)
         wanted.push_back({&walk_.parts(file)[0], 0, i});
       if (file.parts == 0) wanted.push_back({&walk_.fragments()[file.fragment], file.fragment_offset, i});
     }
@@ -51,7 +51,7 @@ class Labels {
     std::vector<size_t> first;  // of the labels of each stretch
     for (size_t i = 0; i < wanted.size(); ++i) {
       const SquashPart& part = *wanted[i].part;
-      if (part.kind == Kind::raw) {
+      if (part.kind == PartKind::raw) {
         stretches.push_back({part.offset + wanted[i].start, walk_.files()[wanted[i].file].size});
       } else if (i > 0 && same(*wanted[i - 1].part, part)) {
         continue;
@@ -76,14 +76,14 @@ class Labels {
   Status take(std::span<const Label> labels, Bytes stored) {
     const SquashPart& part = *labels.front().part;
     Bytes raw = stored;
-    if (part.kind == Kind::compressed) {
+    if (part.kind == PartKind::compressed) {
       decoded_.resize(part.raw);
       Status status = decode({{std::string(walk_.coding().codec)}}, stored, decoded_);
       if (!status.ok()) return status.at("@ " + std::to_string(part.offset));
       raw = decoded_;
     }
     for (const Label& label : labels) {
-      const uint64_t start = part.kind == Kind::compressed ? label.start : 0;
+      const uint64_t start = part.kind == PartKind::compressed ? label.start : 0;
       const Bytes text = raw.subspan(start, walk_.files()[label.file].size);
       labels_[label.file] = parse_label(text).value_or(kNoLabel);
     }
@@ -108,11 +108,11 @@ class Members {
     const std::span<const SquashPart> parts = walk_.parts(file);
     const SquashPart* fragment =
         file.fragment == kSquashNoFragment ? nullptr : &walk_.fragments()[file.fragment];
-    if (file.size == 0 || (parts.size() == 1 && fragment == nullptr && parts[0].kind == Kind::raw)) {
+    if (file.size == 0 || (parts.size() == 1 && fragment == nullptr && parts[0].kind == PartKind::raw)) {
       members.add(path, {.offset = file.start, .stored = file.size, .raw = file.size, .label = label});
       return;
     }
-    if (parts.empty() && fragment != nullptr && fragment->kind == Kind::raw) {
+    if (parts.empty() && fragment != nullptr && fragment->kind == PartKind::raw) {
       members.add(path, {.offset = fragment->offset + file.fragment_offset,
                          .stored = file.size,
                          .raw = file.size,
@@ -132,8 +132,8 @@ class Members {
  private:
   Block block_of(const SquashPart& part) {
     Block block{.shard = shard_, .offset = part.offset, .stored = part.stored, .raw = part.raw};
-    if (part.kind == Kind::hole) block.hole = true;
-    if (part.kind == Kind::compressed) {
+    if (part.kind == PartKind::hole) block.hole = true;
+    if (part.kind == PartKind::compressed) {
       const Stretch stretch = codec_bytes(part, walk_.coding());
       block.pipeline = out_.add_pipeline({{std::string(walk_.coding().codec)}});
       block.offset = stretch.offset;

@@ -9,7 +9,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kMagic = 0x73717368, kSwappedMagic = 0x68737173;
+constexpr uint32_t kSquashfsMagic = 0x73717368, kSwappedMagic = 0x68737173;
 constexpr uint16_t kMajor = 4;
 
 }  // namespace
@@ -17,7 +17,7 @@ constexpr uint16_t kMajor = 4;
 bool looks_like_squashfs(Bytes head) {
   if (head.size() < 4) return false;
   const auto magic = load_le<uint32_t>(head.data());
-  return magic == kMagic || magic == kSwappedMagic;
+  return magic == kSquashfsMagic || magic == kSwappedMagic;
 }
 
 Result<SquashSuper> parse_squash_super(Bytes record) {
@@ -25,7 +25,7 @@ Result<SquashSuper> parse_squash_super(Bytes record) {
   if (record.size() < kSquashSuperBytes) return Status(Code::corrupt, "the superblock is cut short");
   if (!looks_like_squashfs(record)) return Status(Code::corrupt, "does not begin as a SquashFS image does");
   const auto major = load_le<uint16_t>(at + 28), minor = load_le<uint16_t>(at + 30);
-  if (load_le<uint32_t>(at) != kMagic || major < kMajor) {
+  if (load_le<uint32_t>(at) != kSquashfsMagic || major < kMajor) {
     return Status(
         Code::unsupported,
         "is a SquashFS image of a version before 4.0; unpack it with unsquashfs and pack the files");
@@ -61,7 +61,7 @@ Result<SquashSuper> parse_squash_super(Bytes record) {
 }
 
 void write_squash_super(const SquashSuper& super, std::byte* out) {
-  store_le(out, kMagic);
+  store_le(out, kSquashfsMagic);
   store_le(out + 4, super.inodes);
   store_le(out + 8, uint32_t{0});  // the time
   store_le(out + 12, super.block_bytes);

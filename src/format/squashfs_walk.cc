@@ -9,8 +9,8 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kLongestPath = 4096;
-constexpr uint32_t kLongestRun = 256;
+constexpr size_t kLongestTreePath = 4096;
+constexpr uint32_t kLongestFolderRun = 256;
 constexpr size_t kFragmentsPerBlock = kSquashMetaBytes / kSquashFragmentBytes;
 constexpr uint32_t kStoredMask = kSquashRaw - 1;
 constexpr uint64_t kMostHoles = uint64_t{1} << 30;  // in one file
@@ -126,7 +126,7 @@ Status SquashWalk::step(Folder& folder, std::optional<Folder>& inner) {
   if (folder.run_left == 0) {
     std::byte head[kSquashRunHeadBytes];
     PACKTRAIN_TRY(take(head));
-    if (load_le<uint32_t>(head) >= kLongestRun)
+    if (load_le<uint32_t>(head) >= kLongestFolderRun)
       return Status(Code::corrupt, "a listing has too long a run of entries");
     folder.run_left = load_le<uint32_t>(head) + 1;
     folder.run_block = load_le<uint32_t>(head + 4);
@@ -143,7 +143,7 @@ Status SquashWalk::step(Folder& folder, std::optional<Folder>& inner) {
   if (text == "." || text == ".." || text.find('/') != text.npos || text.find('\0') != text.npos) {
     return Status(Code::corrupt, "a listing holds the name " + printable(text));
   }
-  if (path_.size() + name_bytes > kLongestPath)
+  if (path_.size() + name_bytes > kLongestTreePath)
     return Status(Code::corrupt, "folders lie too deep in each other");
   path_ += text;
   if (++entries_ > file_.size() || paths_.size() / kPathBytesPerByte > file_.size()) {

@@ -219,7 +219,7 @@ Status index_tar(Storage& storage, std::string_view path, const IndexOptions& op
   return status.ok() ? status : status.at(path);
 }
 
-constexpr Layout kLayout = {
+constexpr Layout kTarLayout = {
     .head_bytes = [](std::string_view, uint64_t, uint64_t) { return kTarBlock; },
     .padding = tar_padding,
     .tail_bytes = [](std::span<const LaidMember>, uint64_t) { return kTailBytes; },
@@ -238,7 +238,7 @@ const Format kTar = {
     .summary = "tar shards that webdataset, DALI, Energon, HF datasets and GNU tar read",
     .recognise = recognise_tar,
     .index = index_tar,
-    .layout = &kLayout,
+    .layout = &kTarLayout,
     .create = nullptr,
 };
 

@@ -15,8 +15,9 @@ struct Span {
   size_t at, bytes;
 };
 constexpr Span kName{0, 100}, kMode{100, 8}, kUid{108, 8}, kGid{116, 8}, kSize{124, 12}, kTime{136, 12},
-    kChecksum{148, 8}, kMagic{257, 8}, kUname{265, 32}, kGname{297, 32}, kDevices{329, 16}, kPrefix{345, 155};
-constexpr size_t kType = 156;
+    kChecksum{148, 8}, kMagicSpan{257, 8}, kUname{265, 32}, kGname{297, 32}, kDevices{329, 16},
+    kPrefix{345, 155};
+constexpr size_t kTypeSpan = 156;
 constexpr uint64_t kLargestOctalSize = (uint64_t{1} << 33) - 1;  // eleven digits
 
 std::string_view field(Bytes block, Span span) { return as_text(block).substr(span.at, span.bytes); }
@@ -122,8 +123,8 @@ constexpr PlainHeader kPlainHeader = [] {
   put_octal(block, kUid, 0);
   put_octal(block, kGid, 0);
   put_octal(block, kTime, 0);
-  block[kType] = std::byte{'0'};
-  put(block, kMagic, std::string_view("ustar\00000", 8));
+  block[kTypeSpan] = std::byte{'0'};
+  put(block, kMagicSpan, std::string_view("ustar\00000", 8));
   put(block, kUname, "bigdata");
   put(block, kGname, "bigdata");
   put_octal(block, {kDevices.at, 8}, 0);
@@ -152,10 +153,10 @@ Result<TarHeader> parse_tar_header(Bytes block) {
   if (!is_tar_header(block)) return Status(Code::corrupt, "header checksum is wrong");
   TarHeader header;
   header.name = until_nul(field(block, kName));
-  std::string_view magic = field(block, kMagic);
+  std::string_view magic = field(block, kMagicSpan);
   // GNU's own dialect ("ustar  ") keeps times where POSIX keeps the prefix.
   if (magic.starts_with(std::string_view("ustar\0", 6))) header.prefix = until_nul(field(block, kPrefix));
-  const char type = static_cast<char>(block[kType]);
+  const char type = static_cast<char>(block[kTypeSpan]);
   header.kind = kind_of(type, header.name);
   header.is_link = type == '1' || type == '2';
   auto size = number(field(block, kSize));

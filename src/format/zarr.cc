@@ -16,7 +16,7 @@
 namespace packtrain {
 namespace {
 
-constexpr std::string_view kBareField = "data";  // the column of a hierarchy that is one array
+constexpr std::string_view kBareArrayField = "data";  // the column of a hierarchy that is one array
 constexpr size_t kMostArrays = 1024;
 constexpr std::string_view kV2Array = "/.zarray";
 
@@ -41,7 +41,7 @@ class ZarrIndexer {
       const std::string where = node.folder.empty() ? "the root" : node.folder;
       auto array = version_ == 3 ? parse_zarr_v3(node.metadata) : parse_zarr_v2(node.metadata);
       if (!array.ok()) return array.status().at(printable(where));
-      std::string name = node.folder.empty() ? std::string(kBareField) : node.folder;
+      std::string name = node.folder.empty() ? std::string(kBareArrayField) : node.folder;
       std::replace(name.begin(), name.end(), '/', '_');
       PACKTRAIN_ASSIGN(column, zarr_column(storage_, store_, node.folder, std::move(name), *array));
       table.arrays.push_back(std::move(column));

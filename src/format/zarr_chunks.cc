@@ -13,7 +13,7 @@ constexpr uint64_t kLargestChunk = uint64_t{1} << 31;     // of compressed ones:
 constexpr uint64_t kHighestRatio = 32768;                 // of any codec here
 constexpr uint64_t kFillForNothing = uint64_t{64} << 20;  // what may be claimed without anything stored
 constexpr uint64_t kMissing = UINT64_MAX;
-constexpr size_t kReadsInFlight = 32;
+constexpr size_t kChunkReadsInFlight = 32;
 constexpr uint64_t kLongestText = uint64_t{1} << 20;
 
 // Collects the parts of one array.
@@ -116,16 +116,16 @@ class ChunkFinder {
 
   Status find_shards(uint64_t chunks) {
     const uint64_t each = array_.chunk_rows / array_.shards->inner_rows;
-    auto reads = storage_.reads(kReadsInFlight);
-    for (uint64_t first = 0; first < chunks; first += kReadsInFlight) {
-      std::vector<Shard> window(std::min<uint64_t>(kReadsInFlight, chunks - first));
+    auto reads = storage_.reads(kChunkReadsInFlight);
+    for (uint64_t first = 0; first < chunks; first += kChunkReadsInFlight) {
+      std::vector<Shard> window(std::min<uint64_t>(kChunkReadsInFlight, chunks - first));
       std::vector<Read*> batch;
       for (size_t i = 0; i < window.size(); ++i) {
         PACKTRAIN_TRY(plan_index(first + i, each, window[i]));
         if (window[i].object) batch.push_back(&window[i].read);
       }
       if (!batch.empty()) reads->submit(batch);
-      std::vector<Read*> finished(kReadsInFlight);
+      std::vector<Read*> finished(kChunkReadsInFlight);
       while (reads->in_flight() > 0) reads->wait(finished);
       for (size_t i = 0; i < window.size(); ++i) PACKTRAIN_TRY(take_index(first + i, each, window[i]));
     }

@@ -10,7 +10,9 @@ namespace {
 
 constexpr size_t kMostAxes = 32;
 
-Status damaged(std::string_view what) { return Status(Code::corrupt, "the metadata " + std::string(what)); }
+Status damaged_metadata(std::string_view what) {
+  return Status(Code::corrupt, "the metadata " + std::string(what));
+}
 
 Status not_read(std::string_view what) {
   return Status(Code::unsupported, std::string(what) + "; read it with zarr-python and pack what it gives");
@@ -18,10 +20,10 @@ Status not_read(std::string_view what) {
 
 Result<std::vector<uint64_t>> sizes(const Json& json) {
   std::vector<uint64_t> found;
-  if (!json.is_array() || json.items().size() > kMostAxes) return damaged("have no shape");
+  if (!json.is_array() || json.items().size() > kMostAxes) return damaged_metadata("have no shape");
   for (const Json& size : json.items()) {
     const uint64_t value = size.as_uint(UINT64_MAX);
-    if (value >= uint64_t{1} << 60) return damaged("have a shape that is none");
+    if (value >= uint64_t{1} << 60) return damaged_metadata("have a shape that is none");
     found.push_back(value);
   }
   return found;
@@ -29,9 +31,9 @@ Result<std::vector<uint64_t>> sizes(const Json& json) {
 
 // Rows must lie whole in their chunks.
 Status take_chunks(const std::vector<uint64_t>& chunks, ZarrArray& array, uint64_t& rows) {
-  if (chunks.size() != array.shape.size()) return damaged("have chunks of another number of axes");
+  if (chunks.size() != array.shape.size()) return damaged_metadata("have chunks of another number of axes");
   if (std::find(chunks.begin(), chunks.end(), 0) != chunks.end())
-    return damaged("have chunks without a size");
+    return damaged_metadata("have chunks without a size");
   if (chunks.empty()) return {};
   rows = chunks[0];
   for (size_t axis = 1; axis < chunks.size(); ++axis) {
@@ -110,7 +112,7 @@ std::optional<ArrayType> type_of(const Json& word) {
 
 // Codecs from the array to bytes and on. Shards hold codecs of their own, one level deep.
 Status take_codecs(const Json& codecs, ZarrArray& array, bool inner) {
-  if (!codecs.is_array() || codecs.items().empty()) return damaged("have no codecs");
+  if (!codecs.is_array() || codecs.items().empty()) return damaged_metadata("have no codecs");
   for (size_t i = 0; i < codecs.items().size(); ++i) {
     const Json& codec = codecs.items()[i];
     const std::string& name = codec.is_string() ? codec.as_string() : codec["name"].as_string();
@@ -127,7 +129,8 @@ Status take_codecs(const Json& codecs, ZarrArray& array, bool inner) {
       ZarrSharding shards;
       PACKTRAIN_ASSIGN(chunks, sizes(details["chunk_shape"]));
       PACKTRAIN_TRY(take_chunks(chunks, array, shards.inner_rows));
-      if (array.chunk_rows % shards.inner_rows != 0) return damaged("have shards that are no whole chunks");
+      if (array.chunk_rows % shards.inner_rows != 0)
+        return damaged_metadata("have shards that are no whole chunks");
       shards.index_at_start = details["index_location"].as_string() == "start";
       const Json::Array& index = details["index_codecs"].items();
       const auto is = [&](size_t number, std::string_view wanted) {
@@ -188,7 +191,7 @@ Result<ZarrArray> parse_zarr_v3(const Json& metadata) {
   const Json& separator = keys["configuration"]["separator"];
   array.key_separator = separator.is_string() ? separator.as_string() : as_v2 ? "." : "/";
   array.key_front = as_v2 ? "" : "c" + array.key_separator;
-  if (!known_separator(array)) return damaged("separate the numbers of chunks by something unknown");
+  if (!known_separator(array)) return damaged_metadata("separate the numbers of chunks by something unknown");
   const Status taken = take_codecs(metadata["codecs"], array, /*inner=*/false);  // before `array` is copied
   return with_reason(std::move(array), taken);
 }
@@ -203,7 +206,7 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
   const Json& separator = metadata["dimension_separator"];
   array.key_separator = separator.is_string() ? separator.as_string() : ".";
   array.key_front = "";
-  if (!known_separator(array)) return damaged("separate the numbers of chunks by something unknown");
+  if (!known_separator(array)) return damaged_metadata("separate the numbers of chunks by something unknown");
   const Json::Array& filters = metadata["filters"].items();
   if (filters.size() == 1 && filters[0]["id"].as_string() == "vlen-utf8") {
     array.type = {ArrayType::Kind::long_text, 0};

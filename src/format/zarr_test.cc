@@ -12,7 +12,7 @@ namespace packtrain {
 namespace {
 
 template <class T>
-std::string numbers(const std::vector<T>& values) {
+std::string raw_numbers(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
@@ -35,17 +35,17 @@ std::string sharding(const std::string& inner, const std::string& codecs,
 }
 
 std::string shard_index(const std::vector<uint64_t>& places) {
-  std::string index = numbers(places);
-  return index + numbers<uint32_t>({crc32c(as_bytes(index))});
+  std::string index = raw_numbers(places);
+  return index + raw_numbers<uint32_t>({crc32c(as_bytes(index))});
 }
 
-Result<std::shared_ptr<Dataset>> open(Storage& storage, std::string_view path) {
+Result<std::shared_ptr<Dataset>> open_zarr(Storage& storage, std::string_view path) {
   IndexBuilder builder;
   PACKTRAIN_TRY(find_format("zarr")->index(storage, path, {}, builder));
   return Dataset::from_memory(storage, "", builder.finish());
 }
 
-std::string field(const Dataset& dataset, uint64_t sample, std::string_view name) {
+std::string zarr_field(const Dataset& dataset, uint64_t sample, std::string_view name) {
   std::vector<std::byte> bytes;
   const Status status = dataset.read(sample, dataset.manifest().field_id(name), bytes);
   return status.ok() ? std::string(as_text(bytes)) : "! " + status.text();
@@ -55,17 +55,17 @@ TEST(ZarrTest, FolderOfChunksIsRead) {
   MemoryStorage storage;
   put(storage, "/a.zarr/zarr.json", kGroup);
   put(storage, "/a.zarr/x/zarr.json", array_json("uint16", "[5, 2]", "[2, 2]", kLittle));
-  put(storage, "/a.zarr/x/c/0/0", numbers<uint16_t>({1, 2, 3, 4}));
-  put(storage, "/a.zarr/x/c/2/0", numbers<uint16_t>({9, 10, 0, 0}));  // chunk 1 is missing
+  put(storage, "/a.zarr/x/c/0/0", raw_numbers<uint16_t>({1, 2, 3, 4}));
+  put(storage, "/a.zarr/x/c/2/0", raw_numbers<uint16_t>({9, 10, 0, 0}));  // chunk 1 is missing
   put(storage, "/a.zarr/labels/zarr.json", array_json("int8", "[5]", "[5]", kLittle));
   put(storage, "/a.zarr/labels/c/0", "\x05\x04\x03\x02\xff");
   EXPECT_TRUE(find_format("zarr")->recognise(storage, "/a.zarr"));
-  auto dataset = open(storage, "/a.zarr");
+  auto dataset = open_zarr(storage, "/a.zarr");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   ASSERT_EQ((*dataset)->samples(), 5u);
-  EXPECT_EQ(field(**dataset, 1, "x"), numbers<uint16_t>({3, 4}));
-  EXPECT_EQ(field(**dataset, 2, "x"), std::string(4, '\0'));
-  EXPECT_EQ(field(**dataset, 4, "x"), numbers<uint16_t>({9, 10}));
+  EXPECT_EQ(zarr_field(**dataset, 1, "x"), raw_numbers<uint16_t>({3, 4}));
+  EXPECT_EQ(zarr_field(**dataset, 2, "x"), std::string(4, '\0'));
+  EXPECT_EQ(zarr_field(**dataset, 4, "x"), raw_numbers<uint16_t>({9, 10}));
   EXPECT_EQ((*dataset)->label(4), -1);
 }
 
@@ -74,7 +74,7 @@ TEST(ZarrTest, MissingChunksOfAnotherFillValueAreRefused) {
   put(storage, "/a.zarr/zarr.json", kGroup);
   put(storage, "/a.zarr/x/zarr.json", array_json("uint8", "[4]", "[2]", kLittle, R"("fill_value": 7)"));
   put(storage, "/a.zarr/x/c/0", "ab");
-  EXPECT_EQ(open(storage, "/a.zarr").status().code(), Code::unsupported);
+  EXPECT_EQ(open_zarr(storage, "/a.zarr").status().code(), Code::unsupported);
 }
 
 TEST(ZarrTest, ShardsAreReadWhereverTheirIndexLies) {
@@ -90,10 +90,10 @@ TEST(ZarrTest, ShardsAreReadWhereverTheirIndexLies) {
     put(storage, "/a/x/c/0/0", front ? index + data : data + index);
     const std::string second = shard_index({at, 2, at + 2, 2, at + 4, 2, none, none});
     put(storage, "/a/x/c/1/0", front ? second + "eeffgg" : "eeffgg" + second);
-    auto dataset = open(storage, "/a");
+    auto dataset = open_zarr(storage, "/a");
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
     std::string all;
-    for (uint64_t i = 0; i < 7; ++i) all += field(**dataset, i, "x");
+    for (uint64_t i = 0; i < 7; ++i) all += zarr_field(**dataset, i, "x");
     EXPECT_EQ(all, std::string("b?c-\0\0ddeeffgg", 14));
   }
 }
@@ -107,12 +107,12 @@ TEST(ZarrTest, DamagedShardIndexIsCorrupt) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);
     put(storage, "/a/x/c/0", flipped);
-    EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt) << at;
+    EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << at;
   }
   put(storage, "/a/x/c/0", "ab" + shard_index({0, 1, 30, 50}));
-  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt) << "outside of the shard";
+  EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << "outside of the shard";
   put(storage, "/a/x/c/0", "ab");
-  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt) << "too short for an index";
+  EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << "too short for an index";
 }
 
 TEST(ZarrTest, ChunkOfTheWrongSizeIsCorrupt) {
@@ -120,7 +120,7 @@ TEST(ZarrTest, ChunkOfTheWrongSizeIsCorrupt) {
   put(storage, "/a/zarr.json", kGroup);
   put(storage, "/a/x/zarr.json", array_json("uint16", "[2]", "[2]", kLittle));
   put(storage, "/a/x/c/0", "abc");
-  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt);
+  EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt);
 }
 
 TEST(ZarrTest, VersionTwoIsRead) {
@@ -128,21 +128,21 @@ TEST(ZarrTest, VersionTwoIsRead) {
   put(storage, "/a/.zgroup", R"({"zarr_format": 2})");
   put(storage, "/a/x/.zarray", R"({"zarr_format": 2, "shape": [3, 1], "chunks": [2, 1], "dtype": "<u2",
       "compressor": null, "fill_value": null, "order": "C", "filters": null})");
-  put(storage, "/a/x/0.0", numbers<uint16_t>({1, 2}));
-  put(storage, "/a/x/1.0", numbers<uint16_t>({3, 0}));
+  put(storage, "/a/x/0.0", raw_numbers<uint16_t>({1, 2}));
+  put(storage, "/a/x/1.0", raw_numbers<uint16_t>({3, 0}));
   put(storage, "/a/keys/.zarray", R"({"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "|O",
       "compressor": null, "fill_value": "", "order": "C", "filters": [{"id": "vlen-utf8"}]})");
-  std::string texts = numbers<uint32_t>({3});
+  std::string texts = raw_numbers<uint32_t>({3});
   for (const std::string text : {"one", "", "three"})
-    texts += numbers<uint32_t>({static_cast<uint32_t>(text.size())}) + text;
+    texts += raw_numbers<uint32_t>({static_cast<uint32_t>(text.size())}) + text;
   put(storage, "/a/keys/0", texts);
-  auto dataset = open(storage, "/a");
+  auto dataset = open_zarr(storage, "/a");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-  EXPECT_EQ(field(**dataset, 2, "x"), numbers<uint16_t>({3}));
+  EXPECT_EQ(zarr_field(**dataset, 2, "x"), raw_numbers<uint16_t>({3}));
   EXPECT_EQ(*(*dataset)->key(2), "three");
   for (size_t length = 0; length < texts.size(); ++length) {
     put(storage, "/a/keys/0", texts.substr(0, length));
-    EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt) << length;
+    EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << length;
   }
 }
 
@@ -151,7 +151,7 @@ TEST(ZarrTest, WhatNoRowCanBeReadFromIsASentence) {
     MemoryStorage storage;
     put(storage, "/a/zarr.json", kGroup);
     put(storage, "/a/x/zarr.json", array_json(type, "[4, 4]", chunks, codecs));
-    return open(storage, "/a").status().code();
+    return open_zarr(storage, "/a").status().code();
   };
   EXPECT_EQ(code("uint8", "[1, 2]", kLittle), Code::unsupported);
   EXPECT_EQ(code("float7", "[1, 4]", kLittle), Code::unsupported);
@@ -172,7 +172,7 @@ TEST(ZarrTest, ClaimsBeyondWhatIsStoredAreCorrupt) {
     const bool two = std::string_view(shape).find(',') != std::string_view::npos;
     put(storage, "/a/x/zarr.json",
         array_json("uint8", shape, two ? "[1, 1000000000]" : "[1000000000000]", kLittle));
-    EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt) << shape;
+    EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << shape;
   }
 }
 
@@ -181,7 +181,7 @@ TEST(ZarrTest, ShardsThatClaimCountlessChunksAreCorrupt) {
   put(storage, "/a/zarr.json", kGroup);
   put(storage, "/a/x/zarr.json",
       array_json("uint8", "[1000000000000]", "[1000000000000]", sharding("[1]", kLittle)));
-  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt);
+  EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt);
 }
 
 TEST(ZarrTest, ConsolidatedNamesThatLeaveTheFolderAreNotFollowed) {
@@ -191,7 +191,7 @@ TEST(ZarrTest, ConsolidatedNamesThatLeaveTheFolderAreNotFollowed) {
       R"({"zarr_format": 3, "node_type": "group", "consolidated_metadata":
       {"metadata": {"../secret": )" +
           array_json("uint8", "[2]", "[2]", kLittle) + "}}}");
-  EXPECT_EQ(open(storage, "/a").status().code(), Code::corrupt);
+  EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt);
 }
 
 TEST(ZarrTest, StackedRowsAreCompressedOneByOne) {
@@ -206,16 +206,16 @@ TEST(ZarrTest, StackedRowsAreCompressedOneByOne) {
     std::vector<std::string> files;
     for (int i = 0; i < 9; ++i) {
       const std::vector<uint64_t> shape = {1000};
-      files.push_back(make_npy_header("<f4", shape) + numbers(std::vector<float>(1000, 0.5f * float(i))));
+      files.push_back(make_npy_header("<f4", shape) + raw_numbers(std::vector<float>(1000, 0.5f * float(i))));
       const SampleToWrite::Field fields[] = {{"npy", as_bytes(files.back())}};
       ASSERT_TRUE((*writer)->add({.key = std::to_string(i), .fields = fields}).ok());
     }
     ASSERT_TRUE((*writer)->finish().ok());
     const size_t bytes = get(storage, "a.zarr.zip").size();
     EXPECT_EQ(bytes > 9 * 4000, std::string_view(compress) == "none") << bytes;
-    auto dataset = open(storage, "a.zarr.zip");
+    auto dataset = open_zarr(storage, "a.zarr.zip");
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-    for (uint64_t i = 0; i < files.size(); ++i) EXPECT_TRUE(field(**dataset, i, "npy") == files[i]) << i;
+    for (uint64_t i = 0; i < files.size(); ++i) EXPECT_TRUE(zarr_field(**dataset, i, "npy") == files[i]) << i;
   }
 }
 
@@ -231,10 +231,10 @@ TEST(ZarrTest, SamplesThatCrossInnerChunksAreOneStretch) {
     ASSERT_TRUE((*writer)->add({.key = std::to_string(i), .fields = fields}).ok());
   }
   ASSERT_TRUE((*writer)->finish().ok());
-  auto dataset = open(storage, "a.zarr.zip");
+  auto dataset = open_zarr(storage, "a.zarr.zip");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   EXPECT_EQ((*dataset)->manifest().form, "rows");
-  for (uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(field(**dataset, i, "bin") == large);
+  for (uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(zarr_field(**dataset, i, "bin") == large);
 }
 
 TEST(ZarrTest, AZipOfAFolderIsRead) {
@@ -247,9 +247,9 @@ TEST(ZarrTest, AZipOfAFolderIsRead) {
   ASSERT_TRUE((*zip)->add("a.zarr/x/c/1", as_bytes("b")).ok());
   ASSERT_TRUE((*zip)->finish().ok());
   EXPECT_EQ((*recognise_format(storage, "b.zip"))->name, "zarr");
-  auto dataset = open(storage, "b.zip");
+  auto dataset = open_zarr(storage, "b.zip");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
-  EXPECT_EQ(field(**dataset, 1, "x"), "b");
+  EXPECT_EQ(zarr_field(**dataset, 1, "x"), "b");
 }
 
 }  // namespace

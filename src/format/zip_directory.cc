@@ -10,13 +10,13 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kReadsInFlight = 64;
-constexpr uint64_t kMergeGap = uint64_t{8} << 10;       // headers nearer than this share a read
-constexpr uint64_t kMergedBytes = uint64_t{256} << 10;  // and a read is at most this long
+constexpr uint32_t kHeaderReadsInFlight = 64;
+constexpr uint64_t kHeaderGap = uint64_t{8} << 10;        // headers nearer than this share a read
+constexpr uint64_t kHeadersMerged = uint64_t{256} << 10;  // and a read is at most this long
 constexpr uint64_t kLocalExtraGuess = 64;  // local extra fields are rarely longer: room for times and owners
 // No DEFLATE data decode to more than 1032 times their length, no zstd data to more than 32768 times (a run
 // of 128 KiB in four bytes). What claims more was made to exhaust memory.
-constexpr uint64_t kHighestDeflateRatio = 1032, kHighestZstdRatio = 32768;
+constexpr uint64_t kHighestZipDeflateRatio = 1032, kHighestZipZstdRatio = 32768;
 
 }  // namespace
 
@@ -154,10 +154,10 @@ Status ZipDirectory::check_entry(ZipEntry& entry) const {
     case ZipMethod::store:
       break;
     case ZipMethod::deflate:
-      ratio = kHighestDeflateRatio;
+      ratio = kHighestZipDeflateRatio;
       break;
     case ZipMethod::zstd:
-      ratio = kHighestZstdRatio;
+      ratio = kHighestZipZstdRatio;
       break;
     default:
       return Status(Code::unsupported, "is compressed by method " + std::to_string(entry.method) +
@@ -203,11 +203,11 @@ Status ZipDirectory::read_local_headers() {
   std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
     return members_[a].record.local_offset < members_[b].record.local_offset;
   });
-  std::vector<Piece> pieces(kReadsInFlight);  // outlives what is in flight
+  std::vector<Piece> pieces(kHeaderReadsInFlight);  // outlives what is in flight
   std::vector<Piece*> idle;
   idle.reserve(pieces.size());
   for (Piece& piece : pieces) idle.push_back(&piece);
-  std::unique_ptr<Reads> reads = storage_.reads(kReadsInFlight);
+  std::unique_ptr<Reads> reads = storage_.reads(kHeaderReadsInFlight);
   for (size_t next = 0; next < order_.size() || reads->in_flight() > 0;) {
     std::vector<Read*> batch;
     for (; next < order_.size() && !idle.empty(); idle.pop_back()) {
@@ -216,7 +216,7 @@ Status ZipDirectory::read_local_headers() {
       batch.push_back(&idle.back()->read);
     }
     if (!batch.empty()) reads->submit(batch);
-    Read* finished[kReadsInFlight];
+    Read* finished[kHeaderReadsInFlight];
     size_t count = reads->wait(finished);
     for (Read* read : std::span(finished, count)) {
       Piece& piece = pieces[read->tag];
@@ -238,7 +238,7 @@ size_t ZipDirectory::plan(size_t first, Piece& piece) {
   for (; last < order_.size(); ++last) {
     const ZipEntry& entry = members_[order_[last]].record;
     uint64_t further = std::max(end, wanted_end(entry));
-    if (entry.local_offset > end + kMergeGap || further - start > kMergedBytes) break;
+    if (entry.local_offset > end + kHeaderGap || further - start > kHeadersMerged) break;
     end = further;
   }
   piece.first = first;

@@ -14,8 +14,8 @@ constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50,
                    kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
 constexpr uint16_t kZip64Extra = 0x0001, kPaddingExtra = 0x7470;
 constexpr uint16_t kMadeByUnix = 3;
-constexpr uint16_t kVersion = 20, kVersion64 = 45;  // "2.0" and "4.5"
-constexpr uint16_t kFirstDay = 1 << 5 | 1;          // 1980-01-01
+constexpr uint16_t kZipVersion = 20, kVersion64 = 45;  // "2.0" and "4.5"
+constexpr uint16_t kFirstDay = 1 << 5 | 1;             // 1980-01-01
 constexpr uint32_t kReadOnlyFile = 0100444u << 16;
 constexpr uint16_t kCountLimit = 0xFFFF;
 
@@ -89,7 +89,7 @@ bool needs_zip64_end(uint64_t entries, uint64_t offset, uint64_t bytes) {
 
 // What a local header and a directory entry have in common, from the version on.
 void put_common(Cursor& out, const ZipWritten& entry, bool sixty_four, size_t extra_bytes) {
-  out.put(sixty_four ? kVersion64 : kVersion);
+  out.put(sixty_four ? kVersion64 : kZipVersion);
   out.put(flags_of(entry));
   out.put(static_cast<uint16_t>(entry.method));
   out.put(uint16_t{0});  // time
@@ -206,7 +206,7 @@ void write_zip_central(const ZipWritten& entry, std::byte* out) {
   size_t extra = zip_central_bytes(entry) - kZipCentralBytes - entry.name.size();
   Cursor cursor(out);
   cursor.put(kCentralSignature);
-  cursor.put(static_cast<uint16_t>(kMadeByUnix << 8 | (extra > 0 ? kVersion64 : kVersion)));
+  cursor.put(static_cast<uint16_t>(kMadeByUnix << 8 | (extra > 0 ? kVersion64 : kZipVersion)));
   put_common(cursor, entry, extra > 0, extra);
   cursor.put(uint16_t{0});  // comment
   cursor.put(uint16_t{0});  // disk

@@ -10,9 +10,9 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{4} << 20;
-constexpr size_t kLongestName = 0xFFFF;
-constexpr uint64_t kAlign = 64;
+constexpr size_t kStoreBufferBytes = size_t{4} << 20;
+constexpr size_t kLongestStoreName = 0xFFFF;
+constexpr uint64_t kStoreAlign = 64;
 
 }  // namespace
 
@@ -29,11 +29,11 @@ ZipStore::~ZipStore() {
 }
 
 Status ZipStore::begin(std::string_view name, size_t head_bytes) {
-  if (name.size() > kLongestName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
+  if (name.size() > kLongestStoreName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
   name_ = name;
   local_offset_ = position();
   const uint64_t least = local_offset_ + kZipLocalBytes + name.size() + kZipLeastRoom;
-  room_ = static_cast<uint16_t>(kZipLeastRoom + (kAlign - least % kAlign) % kAlign);
+  room_ = static_cast<uint16_t>(kZipLeastRoom + (kStoreAlign - least % kStoreAlign) % kStoreAlign);
   head_bytes_ = head_bytes;
   data_bytes_ = 0;
   crc32_ = 0;
@@ -93,8 +93,8 @@ Status ZipStore::finish() {
 }
 
 Status ZipStore::put(Bytes data) {
-  if (buffer_.size() + data.size() > kBufferBytes) PACKTRAIN_TRY(flush());
-  if (data.size() >= kBufferBytes) return write(data);
+  if (buffer_.size() + data.size() > kStoreBufferBytes) PACKTRAIN_TRY(flush());
+  if (data.size() >= kStoreBufferBytes) return write(data);
   buffer_.insert(buffer_.end(), data.begin(), data.end());
   return {};
 }

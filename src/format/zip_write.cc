@@ -12,8 +12,8 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{4} << 20;
-constexpr size_t kLongestName = 0xFFFF;
+constexpr size_t kZipBufferBytes = size_t{4} << 20;
+constexpr size_t kLongestZipName = 0xFFFF;
 
 ZipWritten stored_entry(const LaidMember& member) {
   return {.name = member.name,
@@ -40,7 +40,7 @@ class ZipWriter : public ContainerWriter {
         spec_(spec),
         pipeline_(std::move(pipeline)),
         path_(std::move(path)) {
-    buffer_.reserve(kBufferBytes);
+    buffer_.reserve(kZipBufferBytes);
   }
   ~ZipWriter() override {
     if (!finished_) writer_->discard();
@@ -70,7 +70,7 @@ class ZipWriter : public ContainerWriter {
 
  private:
   Status add_entry(Bytes raw, bool compress) {
-    if (name_.size() > kLongestName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
+    if (name_.size() > kLongestZipName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
     ZipWritten entry{.name = name_,
                      .crc32 = crc32(raw),
                      .stored = raw.size(),
@@ -98,8 +98,8 @@ class ZipWriter : public ContainerWriter {
   }
 
   Status append(Bytes data) {
-    if (buffer_.size() + data.size() > kBufferBytes) PACKTRAIN_TRY(flush());
-    if (data.size() >= kBufferBytes) return write(data);
+    if (buffer_.size() + data.size() > kZipBufferBytes) PACKTRAIN_TRY(flush());
+    if (data.size() >= kZipBufferBytes) return write(data);
     buffer_.insert(buffer_.end(), data.begin(), data.end());
     return {};
   }

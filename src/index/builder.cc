@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/give_back.h"
 #include "base/hash.h"
@@ -152,6 +153,22 @@ void IndexBuilder::add_field(std::string_view name, std::span<const Slice> slice
   cell.sliced = 1;
   state_->slices.insert(state_->slices.end(), slices.begin(), slices.end());
   state_->begin_cell(cell, name, path);
+}
+
+uint64_t IndexBuilder::unlabelled_folders() const {
+  const State& state = *state_;
+  const auto labelled = [](int64_t label) { return label != kNoLabel; };
+  if (std::any_of(state.labels.begin(), state.labels.end(), labelled)) return 0;
+  std::set<std::string_view> folders;
+  std::string_view last;  // most keys lie in the folder of the one before
+  uint64_t at = 0;
+  for (const uint32_t bytes : state.key_bytes) {
+    const std::string_view key = std::string_view(state.keys).substr(at, bytes);
+    const std::string_view folder = key.substr(0, key.rfind('/') + 1);
+    if (!folder.empty() && folder != last) folders.insert(last = folder);
+    at += bytes;
+  }
+  return folders.size();
 }
 
 void IndexBuilder::set_label(int64_t label) { state_->labels.back() = label; }

@@ -7,7 +7,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kReadsInFlight = 32;
+constexpr uint32_t kSampleReadsInFlight = 32;
 
 }  // namespace
 
@@ -198,8 +198,8 @@ Status OpenDataset::read_many(
     Read read;
     bool done = false;
   };
-  std::vector<Slot> slots(std::min<size_t>(kReadsInFlight, samples.size()));
-  auto reads = storage_.reads(kReadsInFlight);
+  std::vector<Slot> slots(std::min<size_t>(kSampleReadsInFlight, samples.size()));
+  auto reads = storage_.reads(kSampleReadsInFlight);
   std::vector<Read*> finished(slots.size());
   size_t submitted = 0;
   for (size_t next = 0; next < samples.size(); ++next) {

@@ -8,12 +8,20 @@
 #include "io/fork.h"
 #include "io/test_storage.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define PACKTRAIN_TSAN 1
-#elif defined(__has_feature)
+// GCC tells of its sanitizers by macros, Clang by features.
+#if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define PACKTRAIN_TSAN 1
 #endif
+#if __has_feature(address_sanitizer)
+#define PACKTRAIN_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define PACKTRAIN_TSAN 1
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define PACKTRAIN_ASAN 1
 #endif
 
 namespace packtrain {
@@ -60,7 +68,7 @@ class ForkTest : public testing::TestWithParam<ReadBackend> {
   // The exit code of a child that runs `body`; 98 if it was ended by a signal or an alarm.
   template <class Body>
   int in_child(Body body) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef PACKTRAIN_ASAN
     // AddressSanitizer's own locks are not made safe over fork(): a thread of ours that is just starting may
     // hold one, and the child would wait for it for ever. Without it, no pause is needed.
     ::usleep(200'000);

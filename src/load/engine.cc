@@ -18,6 +18,10 @@ void add(std::atomic<double>& sum, double seconds) {
 }
 
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
+// To wake a thread costs the consumer more than all else that next() does. As long as it has batches to take,
+// one of the threads looks out instead: more and more seldom, so that a loader at rest costs next to nothing.
+constexpr auto kShortestLookOut = std::chrono::microseconds(500),
+               kLongestLookOut = std::chrono::microseconds(16'000);
 
 // Small samples are taken several at a time, so that threads do not meet at the lock for each of them.
 size_t tasks_at_once(const LoadSpec& spec) {
@@ -260,6 +264,7 @@ bool Engine::bring(Extent& extent) {
 void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
   std::vector<BadPlace> bad;
   std::vector<Task*> late;  // must be read from storage first
+  auto look_out = kShortestLookOut;
   Lock lock(mutex_);
   for (;;) {
     if (may_have_room_) open_steps();
@@ -270,11 +275,18 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       bool waits_for_bytes = false;
       for (size_t i = 0; i < open_; ++i) waits_for_bytes |= steps_[i]->remaining > 0;
       const auto start = Clock::now();
-      lock.wait(decoder_wakes_);
+      if (waits_for_bytes || looking_out_ || (ended_ && open_ == steps_.size())) {
+        lock.wait(decoder_wakes_);
+      } else {
+        looking_out_ = true;
+        if (!lock.wait_for(decoder_wakes_, look_out)) look_out = std::min(look_out * 2, kLongestLookOut);
+        looking_out_ = false;
+      }
       add(waits_for_bytes ? decoder.read_wait : decoder.blocked, since(start));
       continue;
     }
     if (stopping_) return;
+    look_out = kShortestLookOut;
     mutex_.unlock();
     const auto start = Clock::now();
     Step& step = *tasks->step;
@@ -321,6 +333,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
 Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, double& waited)
     PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
   std::unique_ptr<Step> step;
+  bool hurry = true;
   waited = 0;
   {
     Lock lock(mutex_);
@@ -342,8 +355,11 @@ Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, d
     --open_;
     may_be_open_ = limits_.open_steps;
     may_have_room_ = true;
+    hurry = steps_.empty() || !steps_.front()->done() || !looking_out_;
   }
-  decoder_wakes_.notify_one();  // one is enough, and without the lock, which it wants first of all
+  // One is enough, and without the lock, which it wants first of all. Where the next batch is there too, the
+  // thread that looks out will see the room by itself.
+  if (hurry) decoder_wakes_.notify_one();
   return step;
 }
 

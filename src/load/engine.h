@@ -103,6 +103,7 @@ class Engine {
   // At first one alone: nobody is served by a second batch that takes cores from the first.
   size_t may_be_open_ GUARDED_BY(mutex_) = 1;
   bool may_have_room_ GUARDED_BY(mutex_) = false;  // for a step to be opened: one was taken
+  bool looking_out_ GUARDED_BY(mutex_) = false;    // one of the decoding threads is, for room
   Status no_batch_ GUARDED_BY(mutex_);             // why the next step cannot be opened
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
   Fifo<Extent*> to_read_ GUARDED_BY(mutex_);

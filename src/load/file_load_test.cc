@@ -9,13 +9,13 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kSamples = 240, kShards = 3;
+constexpr uint64_t kFileSamples = 240, kShards = 3;
 
 class FileLoadTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::vector<std::vector<TestSample>> shards;
-    for (uint64_t i = 0; i < kShards; ++i) shards.push_back(make_samples(kSamples / kShards, 20'000, i));
+    for (uint64_t i = 0; i < kShards; ++i) shards.push_back(make_samples(kFileSamples / kShards, 20'000, i));
     for (const auto& shard : shards)
       for (const TestSample& sample : shard) bytes_.push_back(sample.fields[1].bytes);
     put_dataset(posix_storage(), folder_ / "data", shards, {"a", "b", "c"});
@@ -74,11 +74,11 @@ TEST_F(FileLoadTest, BytesAreTheSameWhetherCachedOrNot) {
   for (const std::string& sample : bytes_) bytes += sample.size();
   for (const uint32_t threads : {1u, 4u}) {
     auto loader = make(threads);
-    EXPECT_EQ(go_through(*loader, 0), kSamples);
+    EXPECT_EQ(go_through(*loader, 0), kFileSamples);
     forget(1);
-    EXPECT_EQ(go_through(*loader, 1), kSamples);
+    EXPECT_EQ(go_through(*loader, 1), kFileSamples);
     for (uint32_t shard = 0; shard < kShards; ++shard) forget(shard);
-    EXPECT_EQ(go_through(*loader, 2), kSamples);
+    EXPECT_EQ(go_through(*loader, 2), kFileSamples);
     EXPECT_GE(loader->report().bytes, 3 * bytes);  // and what was read ahead of the fourth epoch
   }
 }
@@ -87,13 +87,13 @@ TEST_F(FileLoadTest, AShardThatIsCutShortIsABadSampleNotACrash) {
   const std::string path = dataset_->shard_path(1);
   const auto size = static_cast<off_t>(dataset_->manifest().shards[1].bytes);
   auto skipping = make(2, OnError::skip), raising = make(2);
-  EXPECT_EQ(go_through(*skipping, 0), kSamples);
+  EXPECT_EQ(go_through(*skipping, 0), kFileSamples);
   ASSERT_EQ(::truncate(path.c_str(), size / 2), 0);
 
   const size_t left = go_through(*skipping, 5);  // another epoch than the one that was read ahead
-  EXPECT_LT(left, kSamples);
-  EXPECT_GT(left, kSamples * 2 / 3);
-  EXPECT_EQ(skipping->report().errors, kSamples - left);
+  EXPECT_LT(left, kFileSamples);
+  EXPECT_GT(left, kFileSamples * 2 / 3);
+  EXPECT_EQ(skipping->report().errors, kFileSamples - left);
 
   ASSERT_TRUE(raising->start(0).ok());
   Status failure;

@@ -48,7 +48,7 @@ Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t fi
 }
 
 Status Filler::fill_image(Bytes encoded, uint64_t key, MutableBytes slot) {
-  const Status status = image_->read(encoded, key, slot);
+  Status status = image_->read(encoded, key, slot);
   if (image_->memory_wanted() == 0) return status;
   return Status(status.code(), status.message() + ". To load it as it is, give the loader memory=" +
                                    rounded_up(memory_.memory_for_image(image_->memory_wanted())) +

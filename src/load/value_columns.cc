@@ -11,7 +11,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint64_t kLooseBytes = 1 << 20;  // of one buffer for values that are in no column
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kColumnAlignment = 64;
 
 bool same_but_length(const ArrayShape& a, const ArrayShape& b, size_t long_axis) {
   ArrayShape like_b = a;
@@ -100,11 +100,11 @@ Result<MutableBytes> ValueColumns::take(Buffer& buffer, uint64_t bytes, MemoryAc
   if (wanted > before) {
     // A buffer that grows takes more than it must, unless that is more than there may be.
     uint64_t claimed = before;
-    if (const uint64_t ample = wanted + wanted / 4 + kAlignment; account.claim(ample - before).ok()) {
+    if (const uint64_t ample = wanted + wanted / 4 + kColumnAlignment; account.claim(ample - before).ok()) {
       claimed = ample;
     } else {
-      PACKTRAIN_TRY(account.claim(wanted + kAlignment - before));
-      claimed = wanted + kAlignment;
+      PACKTRAIN_TRY(account.claim(wanted + kColumnAlignment - before));
+      claimed = wanted + kColumnAlignment;
       buffer = Buffer();
     }
     const MutableBytes taken = buffer.take(wanted);
@@ -124,8 +124,8 @@ Result<MutableBytes> ValueColumns::take_loose(uint64_t bytes, MemoryAccount& acc
     Buffer& buffer = loose_[loose_buffer_];
     if (bytes > buffer.capacity() - loose_used_) continue;
     const MutableBytes taken = buffer.take(buffer.capacity()).subspan(loose_used_, bytes);
-    loose_used_ =
-        std::min(buffer.capacity(), (loose_used_ + bytes + kAlignment - 1) / kAlignment * kAlignment);
+    loose_used_ = std::min(buffer.capacity(), (loose_used_ + bytes + kColumnAlignment - 1) /
+                                                  kColumnAlignment * kColumnAlignment);
     return taken;
   }
 }

@@ -9,7 +9,7 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kSamples = 96, kBatch = 16;
+constexpr size_t kValueSamples = 96, kBatch = 16;
 
 std::string numbers(size_t count, uint16_t first) {
   std::string out(count * 2, '\0');
@@ -42,7 +42,7 @@ class ValuesLoadTest : public ::testing::Test {
   template <class Value>
   void put_values(Value value) {
     std::vector<TestSample> samples;
-    for (size_t i = 0; i < kSamples; ++i) {
+    for (size_t i = 0; i < kValueSamples; ++i) {
       TestSample sample;
       sample.key = "s" + std::to_string(i);
       sample.fields = {{"cls", "0", ""}};
@@ -105,7 +105,7 @@ TEST_F(ValuesLoadTest, ValuesOfOneShapeLieBehindEachOtherOnAnyNumberOfThreads) {
       }
     });
     ASSERT_TRUE(status.ok()) << status.text();
-    EXPECT_EQ(seen, 2 * kSamples);
+    EXPECT_EQ(seen, 2 * kValueSamples);
   }
 }
 
@@ -158,7 +158,7 @@ TEST_F(ValuesLoadTest, ABadValueIsRaisedByNameSkippedOrReplaced) {
       }
     });
     ASSERT_TRUE(status.ok()) << status.text();
-    EXPECT_EQ(seen, 2 * (kSamples - 2));
+    EXPECT_EQ(seen, 2 * (kValueSamples - 2));
     LoadSpec replacing = spec(value);
     replacing.on_error = OnError::replace;
     size_t replaced = 0;
@@ -211,7 +211,7 @@ TEST_F(ValuesLoadTest, PaddingMakesUpForLengthOnly) {
     }
   });
   ASSERT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ(seen, 2 * (kSamples - 1));
+  EXPECT_EQ(seen, 2 * (kValueSamples - 1));
 }
 
 TEST_F(ValuesLoadTest, BatchesThatAreKeptEndWithASentenceAndNoSampleIsLost) {
@@ -254,7 +254,7 @@ TEST_F(ValuesLoadTest, AValueBeyondTheMemoryIsABadOne) {
     seen += batch.size();
   });
   ASSERT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ(seen, 2 * (kSamples - 1));
+  EXPECT_EQ(seen, 2 * (kValueSamples - 1));
 }
 
 }  // namespace

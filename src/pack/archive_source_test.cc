@@ -11,12 +11,11 @@
 namespace packtrain {
 namespace {
 
-using File = ArchivedFile;
-using Files = std::vector<File>;
+using ArchivedFiles = std::vector<ArchivedFile>;
 
-std::string zip_of(const Files& files) {
+std::string zip_of(const ArchivedFiles& files) {
   std::string zip, directory;
-  for (const File& file : files) {
+  for (const ArchivedFile& file : files) {
     ZipWritten entry;
     entry.name = file.name;
     entry.crc32 = crc32(as_bytes(file.bytes));
@@ -48,7 +47,7 @@ std::vector<std::string> contents(const Catalog& catalog) {
   return all;
 }
 
-const Files kTree = {
+const ArchivedFiles kTree = {
     {"photos/dog/2.jpg", "two"},       {"photos/cat/1.jpg", "one"},        {"photos/cat/._1.jpg", "no"},
     {"photos/dog/deep/3.seg.png", ""}, {"photos/dog/deep/3.jpg", "three"},
 };
@@ -104,7 +103,7 @@ TEST(ArchiveSourceTest, TarWhoseStemsLieApartIsATree) {
 
 TEST(ArchiveSourceTest, TarOfATree) {
   MemoryStorage storage;
-  Files files = kTree;
+  ArchivedFiles files = kTree;
   std::swap(files[3], files[1]);  // the two of one stem do not follow each other
   put(storage, "/sub/photos.tar", tar_of(files));
   const Catalog catalog = scan_ok(storage, "/sub/photos.tar");
@@ -209,7 +208,7 @@ TEST(ArchiveSourceTest, DamagedTarsAreErrorsWithTheOffset) {
 
 TEST(ArchiveSourceTest, ShardsKeepTheirSamples) {
   MemoryStorage storage;
-  const Files shard = {{"k/1.cls", "7"}, {"k/1.jpg", "one"}, {"k/2.cls", "8"}, {"k/2.jpg", "two"}};
+  const ArchivedFiles shard = {{"k/1.cls", "7"}, {"k/1.jpg", "one"}, {"k/2.cls", "8"}, {"k/2.jpg", "two"}};
   put(storage, "/s-0.tar", tar_of(shard));
   const Lines samples = {"train/7 k/1: cls=k/1.cls jpg=k/1.jpg", "train/8 k/2: cls=k/2.cls jpg=k/2.jpg"};
   EXPECT_EQ(described(scan_ok(storage, "/s-0.tar")), samples);

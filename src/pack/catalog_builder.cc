@@ -10,7 +10,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint64_t kLabelText = UINT64_MAX;  // Cell::where of a "cls" whose digits are not known yet
-constexpr size_t kMostNamed = 1000;          // missing files that are named
+constexpr size_t kMostMissingNamed = 1000;   // missing files that are named
 
 // A name for a folder of the dataset's own names: no slash, never "." or "..".
 std::string as_component(std::string_view name) {
@@ -227,7 +227,8 @@ void CatalogBuilder::settle_missing() {
       if (cell.origin != Origin::file || cell.mtime_ns != kNotThere) continue;
       missing = true;
       ++catalog_.missing_count;
-      if (catalog_.missing.size() < kMostNamed) catalog_.missing.emplace_back(catalog_.name(cell.path));
+      if (catalog_.missing.size() < kMostMissingNamed)
+        catalog_.missing.emplace_back(catalog_.name(cell.path));
     }
     if (missing) continue;
     CatalogSample sample = catalog_.samples[i];

@@ -21,14 +21,14 @@ constexpr uint64_t kBytesTried = 64'000'000;  // photographs of a camera take th
 constexpr uint64_t kLargestTried = uint64_t{64} << 20;
 
 // What is known of the images tried so far.
-struct Trial {
+struct ConversionTrial {
   uint64_t tried = 0, before = 0, after = 0;
   PixelDifference difference;
   double seconds = 0;
 };
 
 // One image; a failure is the image's.
-Status try_image(Fetcher& fetcher, const Cell& cell, ImageConverter& converter, Trial& trial) {
+Status try_image(Fetcher& fetcher, const Cell& cell, ImageConverter& converter, ConversionTrial& trial) {
   std::vector<std::byte> source(cell.size), converted;
   PACKTRAIN_TRY(fetcher.fetch(cell, source));
   const auto start = std::chrono::steady_clock::now();
@@ -83,14 +83,14 @@ Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, co
   ProgressMeter meter(options.progress, "try the conversion", "images", chosen.size(), 0);
   std::atomic<size_t> next = 0;
   Mutex mutex;
-  Trial all;  // sums of whole numbers: the order in which threads come does not matter
+  ConversionTrial all;  // sums of whole numbers: the order in which threads come does not matter
   Status failure;
   const uint32_t jobs = options.jobs != 0 ? options.jobs : granted().cores;
   run_on("pack-try", std::min<uint32_t>(jobs, static_cast<uint32_t>(chosen.size())), [&](uint32_t) {
     auto converter = ImageConverter::make(plan.conversion);
-    Trial own;
+    ConversionTrial own;
     for (size_t i = next++; i < chosen.size() && converter.ok(); i = next++) {
-      Trial with_this = own;
+      ConversionTrial with_this = own;
       if (chosen[i]->size <= kLargestTried && try_image(fetcher, *chosen[i], *converter, with_this).ok())
         own = with_this;
       if (!meter.add(1, 0)) break;

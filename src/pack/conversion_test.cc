@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool mentions(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+bool says(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 class ConversionTest : public testing::Test {
  protected:
@@ -112,7 +112,7 @@ TEST_F(ConversionTest, WhatNeedsNoConversionIsPackedAsWithoutIt) {
     auto expected = contents(std::string("plain-") + format);
     auto found = contents(std::string("baseline-") + format);
     // The manifest says what was asked for.
-    EXPECT_TRUE(mentions(found["manifest.json"], "\"baseline\": true"));
+    EXPECT_TRUE(says(found["manifest.json"], "\"baseline\": true"));
     expected.erase("manifest.json");
     found.erase("manifest.json");
     EXPECT_EQ(found, expected);
@@ -313,7 +313,7 @@ TEST_F(ConversionTest, BadImagesAreNamedAndMayBeLeftOut) {
   ASSERT_EQ(failed.bad.size(), 2u);
   EXPECT_TRUE(failed.bad[0].path.ends_with("class0/3.jpg"));
   EXPECT_TRUE(failed.bad[1].path.ends_with("class1/bad.jpg"));
-  EXPECT_TRUE(mentions(failed.bad[1].what, "no image")) << failed.bad[1].what;
+  EXPECT_TRUE(says(failed.bad[1].what, "no image")) << failed.bad[1].what;
   EXPECT_FALSE(fs::exists(path("out")));
   PackOptions skipping = options("out", "raw");
   skipping.skip_bad = 2;
@@ -350,13 +350,13 @@ TEST_F(ConversionTest, FieldsAreDecidedByName) {
   shrinking.max_side = 10;
   const Status refused = pack(posix_storage(), shrinking).status();
   EXPECT_EQ(refused.code(), Code::invalid);
-  EXPECT_TRUE(mentions(refused.text(), "--image jpeg:QUALITY or --image raw")) << refused.text();
+  EXPECT_TRUE(says(refused.text(), "--image jpeg:QUALITY or --image raw")) << refused.text();
   EXPECT_FALSE(fs::exists(path("out.part")));
 
   put("tree/c.ppm", "x");
   const Status clash = pack(posix_storage(), options("out", "raw")).status();
   EXPECT_EQ(clash.code(), Code::invalid);
-  EXPECT_TRUE(mentions(clash.text(), "c has the fields webp and ppm")) << clash.text();
+  EXPECT_TRUE(says(clash.text(), "c has the fields webp and ppm")) << clash.text();
 }
 
 TEST_F(ConversionTest, WrongOptionsAreRefused) {
@@ -383,8 +383,8 @@ TEST_F(ConversionTest, TheCostIsSaidBeforeAnythingIsWritten) {
   const auto report = pack(posix_storage(), saying);
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_TRUE(mentions(said[0], "images: 12 to convert; of 12 tried")) << said[0];
-  EXPECT_TRUE(mentions(said[0], "grey levels on average")) << said[0];
+  EXPECT_TRUE(says(said[0], "images: 12 to convert; of 12 tried")) << said[0];
+  EXPECT_TRUE(says(said[0], "grey levels on average")) << said[0];
   EXPECT_EQ(said[0], cost_in_words(report->conversion));
   PackOptions dry = options("dry", "jpeg:30");
   dry.dry_run = true;

@@ -95,7 +95,7 @@ Status check_room(const ExtractPlan& plan, const std::string& to) {
 Status make_folders(Storage& storage, const ExtractPlan& plan, const std::string& base, bool existing) {
   PACKTRAIN_TRY(storage.make_folder(base));
   for (const std::string& folder : plan.folders()) {
-    const std::string path = base + "/" + folder;
+    const std::string path = path_below(base, folder);
     if (existing) {
       const Result<FileInfo> info = storage.stat(path, false);
       if (info.ok() && info->kind == FileKind::folder) continue;

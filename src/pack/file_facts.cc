@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kCellsPerTurn = 8;
 constexpr uint64_t kFewFiles = 20000;  // near storage answers so many in some tens of milliseconds
 constexpr uint32_t kNearThreads = 4;
-constexpr size_t kMostNamed = 5;
+constexpr size_t kMostFoldersNamed = 5;
 
 // No filesystem has such a name, but asking for it is a failure on some and an absence on others.
 bool is_impossible(std::string_view path) {
@@ -57,10 +57,10 @@ class Looker {  // thread-safe but for its constructor and outcome()
     if (failures_.empty()) return {};
     std::sort(failures_.begin(), failures_.end());
     std::string text;
-    for (size_t i = 0; i < std::min(failures_.size(), kMostNamed); ++i)
+    for (size_t i = 0; i < std::min(failures_.size(), kMostFoldersNamed); ++i)
       text += (i == 0 ? "" : "; ") + failures_[i].second;
-    if (failures_.size() > kMostNamed)
-      text += "; and " + std::to_string(failures_.size() - kMostNamed) + " more";
+    if (failures_.size() > kMostFoldersNamed)
+      text += "; and " + std::to_string(failures_.size() - kMostFoldersNamed) + " more";
     return Status(Code::io, text + ": make them readable or take them out of the source, then run it again");
   }
 

@@ -13,7 +13,8 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kMemory = uint64_t{1} << 30;  // for one image: 256 Mpixel of RGB and their coefficients
+constexpr uint64_t kConversionMemory = uint64_t{1}
+                                       << 30;  // for one image: 256 Mpixel of RGB and their coefficients
 constexpr uint32_t kLargestJpegSide = 65500;
 
 // Names of fields that are a sample's image, the one that counts first in front.
@@ -146,12 +147,12 @@ Status mark_images(Catalog& catalog, const ImageConversion& conversion) {
 }
 
 Result<ImageConverter> ImageConverter::make(const ImageConversion& conversion) {
-  PACKTRAIN_ASSIGN(reader, PixelReader::make(kMemory));
+  PACKTRAIN_ASSIGN(reader, PixelReader::make(kConversionMemory));
   return ImageConverter(conversion, std::move(reader));
 }
 
 Status ImageConverter::to_baseline(Bytes source, std::vector<std::byte>& out) const {
-  return conversion_.baseline ? recode_as_baseline(source, kMemory, out) : Status();
+  return conversion_.baseline ? recode_as_baseline(source, kConversionMemory, out) : Status();
 }
 
 Status ImageConverter::to_jpeg(Bytes source, std::vector<std::byte>& out) {

@@ -40,7 +40,7 @@ constexpr double kPlannerPatienceSeconds = 60;
 constexpr uint32_t kFarThreads = 32;  // hides the latency of a shared filesystem's metadata
 constexpr uint64_t kUnitBytes = 4 << 20;
 constexpr uint32_t kUnitSamples = 1024, kFarUnitSamples = 16;
-constexpr size_t kNamed = 20;  // how many differences are named
+constexpr size_t kDifferencesNamed = 20;  // how many differences are named
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -566,8 +566,8 @@ Status Packer::work() {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(now, scan_sources());
     // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
-    const auto changed = differences(*plan, now, kNamed);
-    const bool may_skip = changed.size() <= options_.skip_bad && changed.size() < kNamed &&
+    const auto changed = differences(*plan, now, kDifferencesNamed);
+    const bool may_skip = changed.size() <= options_.skip_bad && changed.size() < kDifferencesNamed &&
                           std::none_of(changed.begin(), changed.end(), [](const std::string& what) {
                             return what.ends_with(kIsNew) || what.ends_with(kSaysOther);
                           });

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "pack/block_checks.h"
+#include "pack/look_ahead.h"
 #include "pack/shard_layout.h"
 #include "pack/writers.h"
 #include "packtrain/decode.h"
@@ -43,7 +44,7 @@ class Scratch {
   size_t capacity_ = 0;
 };
 
-struct Unit {
+struct WriteUnit {
   size_t first_sample = 0, end_sample = 0;
 };
 
@@ -58,7 +59,7 @@ struct ShardInWork {
   bool published = false;
   ShardLayout layout;
   std::unique_ptr<Writer> writer;
-  std::vector<Unit> units;
+  std::vector<WriteUnit> units;
   std::vector<std::vector<BlockPiece>> pieces;  // per unit
   std::vector<uint32_t> checks, crc32;          // per member
   std::vector<uint32_t> widths, heights;        // per sample
@@ -199,7 +200,7 @@ Status PlannedWriter::open(Try&& attempt, Active& into) PACKTRAIN_ANNOTATE(no_th
   shard->reasons = std::move(attempt.reasons);
   shard->layout = lay_out(context_.plan, plan, layout_, shard->left_out);
   const ShardLayout& layout = shard->layout;
-  Unit unit;
+  WriteUnit unit;
   for (size_t i = 0; i < layout.samples.size(); ++i) {
     const uint64_t bytes = layout.sample_begin(i + 1) - layout.sample_begin(unit.first_sample);
     if (unit.end_sample > unit.first_sample &&
@@ -234,7 +235,7 @@ void PlannedWriter::write_units(uint32_t worker) {
 }
 
 Status PlannedWriter::write_unit(ShardInWork& shard, size_t number, Scratch& scratch) {
-  const Unit& unit = shard.units[number];
+  const WriteUnit& unit = shard.units[number];
   const uint64_t bytes =
       shard.layout.sample_begin(unit.end_sample) - shard.layout.sample_begin(unit.first_sample);
   PACKTRAIN_TRY(bytes > kLargestUnit ? write_large(shard, number) : write_small(shard, number, scratch));
@@ -259,14 +260,18 @@ Status PlannedWriter::note_bad(ShardInWork& shard, const PlannedMember& member, 
 }
 
 Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& scratch) {
-  const Unit& unit = shard.units[number];
+  const WriteUnit& unit = shard.units[number];
   const ShardLayout& layout = shard.layout;
   const uint64_t begin = layout.sample_begin(unit.first_sample), end = layout.sample_begin(unit.end_sample);
   if (begin == end) return {};
   const MutableBytes buffer = scratch.take(end - begin);
   BlockPieces pieces(begin);
   bool sound = true;
-  for (size_t i = layout.first_member[unit.first_sample]; i < layout.first_member[unit.end_sample]; ++i) {
+  const size_t end_member = layout.first_member[unit.end_sample];
+  for (size_t i = layout.first_member[unit.first_sample]; i < end_member; ++i) {
+    if (i + kCellsAhead < end_member)
+      look_ahead_at(context_.plan.catalog, layout.members[i + kCellsAhead].cell,
+                    layout.members[i + kCellsAhead / 2].cell);
     const PlannedMember& member = layout.members[i];
     const uint64_t next =
         i + 1 < layout.members.size() ? layout.members[i + 1].head_offset : layout.tail_offset;
@@ -298,7 +303,7 @@ Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& sc
 }
 
 Status PlannedWriter::write_large(ShardInWork& shard, size_t number) {
-  const Unit& unit = shard.units[number];
+  const WriteUnit& unit = shard.units[number];
   const ShardLayout& layout = shard.layout;
   std::vector<BlockPiece>& all = shard.pieces[number];
   const auto write_checked = [&](uint64_t offset, Bytes bytes) -> Status {

@@ -248,7 +248,7 @@ Status remove_work(Storage& storage, const std::string& folder, const Manifest& 
       PACKTRAIN_TRY(look_in(shard.path.substr(0, slash + 1)));
   }
   for (const std::string& name : extra) {
-    if (Status status = remove_tree(storage, folder + "/" + name);
+    if (Status status = remove_tree(storage, path_below(folder, name));
         !status.ok() && status.code() != Code::not_found)
       return status;
   }
@@ -353,8 +353,8 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
         PACKTRAIN_TRY(storage.stat(request.part).status());  // making a folder would make this one again
         PACKTRAIN_TRY(storage.make_folder(request.part + "/" + name.substr(0, slash)));
       }
-      PACKTRAIN_TRY(write_whole(storage, own + "/" + name, as_bytes(bytes), options));
-      PACKTRAIN_TRY(storage.rename(own + "/" + name, request.part + "/" + name));
+      PACKTRAIN_TRY(write_whole(storage, path_below(own, name), as_bytes(bytes), options));
+      PACKTRAIN_TRY(storage.rename(path_below(own, name), path_below(request.part, name)));
     }
     PACKTRAIN_TRY(remove_tree(storage, own));  // before the last step, so that nothing can be left behind it
     return publish_folder(storage, request.part, request.out);

@@ -25,10 +25,6 @@ enum class SourceKind : uint8_t {
   token_list,
 };
 
-bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> ends) {
-  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return path.ends_with(end); });
-}
-
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)

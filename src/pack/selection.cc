@@ -22,6 +22,7 @@ std::vector<std::string> labels_in_use(const Dataset& dataset) {
   for (const int64_t label : dataset.labels())
     if (label != kNoLabel) labels.insert(label);
   std::vector<std::string> words;
+  words.reserve(labels.size());
   for (const int64_t label : labels) words.push_back(std::to_string(label));
   return words;
 }
@@ -57,6 +58,7 @@ Result<Selection> select_samples(const Dataset& dataset, std::string_view split,
         std::find_if(splits.begin(), splits.end(), [&](const SplitSpec& each) { return each.name == split; });
     if (at == splits.end()) {
       std::vector<std::string> names;
+      names.reserve(splits.size());
       for (const SplitSpec& each : splits) names.push_back(each.name);
       return Status(Code::not_found, "there is no split '" + printable(split) + "'" +
                                          what_there_is(names, "the dataset has no splits"));

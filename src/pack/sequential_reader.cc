@@ -6,7 +6,7 @@
 namespace packtrain {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using ReaderClock = std::chrono::steady_clock;
 
 constexpr uint64_t kDirectBytes = 256 << 10;  // half of a second-level cache
 constexpr uint64_t kAheadBytes = 1 << 20;
@@ -39,9 +39,9 @@ Result<Bytes> SequentialReader::next_directly() {
   if (bytes == 0) return Bytes();
   if (buffer_.size() < bytes) buffer_.resize(bytes);
   const MutableBytes into(buffer_.data(), bytes);
-  const Clock::time_point started = Clock::now();
+  const ReaderClock::time_point started = ReaderClock::now();
   PACKTRAIN_TRY(storage_.read(*file_, next_offset_, into));
-  note_wait(Clock::now() - started);
+  note_wait(ReaderClock::now() - started);
   next_offset_ += bytes;
   return Bytes(into);
 }
@@ -50,9 +50,9 @@ Result<Bytes> SequentialReader::next_of_those_ahead() {
   give_back(std::move(given_));
   fill();
   if (in_flight_.empty()) return Bytes();
-  const Clock::time_point started = Clock::now();
+  const ReaderClock::time_point started = ReaderClock::now();
   wait_for(*in_flight_.front());
-  note_wait(Clock::now() - started);
+  note_wait(ReaderClock::now() - started);
   given_ = std::move(in_flight_.front());
   in_flight_.pop_front();
   if (!given_->read.status.ok()) return given_->read.status;
@@ -92,7 +92,7 @@ void SequentialReader::wait_for(Piece& piece) {
   }
 }
 
-void SequentialReader::note_wait(Clock::duration waited) {
+void SequentialReader::note_wait(ReaderClock::duration waited) {
   slow_waits_ = static_cast<uint8_t>(slow_waits_ << 1 | (waited > kSlowWait ? 1 : 0));
   if (std::popcount(slow_waits_) >= kSlowWaits) ahead_ = true;
 }

@@ -102,8 +102,8 @@ class SampleMaker {
 };
 
 // One shard on its way: who makes which of its samples ready. Guarded by SerialWriter's mutex.
-struct ShardInWork {
-  explicit ShardInWork(const ShardPlan& of) : plan(of) {}
+struct SerialShard {
+  explicit SerialShard(const ShardPlan& of) : plan(of) {}
   const ShardPlan& plan;
   uint64_t claimed = 0;  // samples that some thread makes ready, or has
   uint64_t taken = 0;    // and those that the shard's own thread has got
@@ -122,7 +122,7 @@ struct ShardInWork {
 
 // Samples of a shard that one thread makes ready.
 struct Claim {
-  std::shared_ptr<ShardInWork> shard;
+  std::shared_ptr<SerialShard> shard;
   uint64_t first = 0, count = 0;
   uint64_t bytes = 0;  // what they will take, about
 };
@@ -144,13 +144,13 @@ class SerialWriter {
   }
 
  private:
-  std::shared_ptr<ShardInWork> open_next() {
+  std::shared_ptr<SerialShard> open_next() {
     Lock lock(mutex_);
     if (next_ == shards_.size() || !failure_.ok()) return nullptr;
-    active_.push_back(std::make_shared<ShardInWork>(context_.plan.shards[shards_[next_++]]));
+    active_.push_back(std::make_shared<SerialShard>(context_.plan.shards[shards_[next_++]]));
     return active_.back();
   }
-  void close(const std::shared_ptr<ShardInWork>& shard, const Status& status) {
+  void close(const std::shared_ptr<SerialShard>& shard, const Status& status) {
     Lock lock(mutex_);
     if (!status.ok() && failure_.ok()) failure_ = status;
     std::erase(active_, shard);
@@ -159,16 +159,16 @@ class SerialWriter {
   }
 
   uint64_t expected_bytes(uint64_t sample) const;
-  Claim claim(const std::shared_ptr<ShardInWork>& shard) REQUIRES(mutex_);
+  Claim claim(const std::shared_ptr<SerialShard>& shard) REQUIRES(mutex_);
   // Of any shard; nothing when all are written.
   std::optional<Claim> claim_any();
   std::vector<ReadySample> make_ready(const Claim& claim, SampleMaker& maker) const;
   void deliver(const Claim& claim, std::vector<ReadySample>&& samples);
   // The next samples of the shard, in order: made ready by another thread, or by this one.
-  std::vector<ReadySample> take(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker);
+  std::vector<ReadySample> take(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker);
 
   Result<std::unique_ptr<ContainerWriter>> create(const ShardPlan& shard, const std::string& path);
-  Status write_shard(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker);
+  Status write_shard(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker);
 
   WriteContext& context_;
   const std::vector<uint32_t>& shards_;
@@ -176,7 +176,7 @@ class SerialWriter {
   std::condition_variable changed_;
   size_t next_ GUARDED_BY(mutex_) = 0;
   size_t unfinished_ GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<ShardInWork>> active_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<SerialShard>> active_ GUARDED_BY(mutex_);
   Status failure_ GUARDED_BY(mutex_);
 };
 
@@ -188,7 +188,7 @@ uint64_t SerialWriter::expected_bytes(uint64_t sample) const {
   return bytes;
 }
 
-Claim SerialWriter::claim(const std::shared_ptr<ShardInWork>& shard) {
+Claim SerialWriter::claim(const std::shared_ptr<SerialShard>& shard) {
   Claim claim{shard, shard->claimed};
   while (claim.count < kSamplesATime && claim.bytes < kBytesATime && shard->claimed < shard->plan.count) {
     claim.bytes += expected_bytes(context_.plan.order[shard->plan.first + shard->claimed]);
@@ -221,11 +221,11 @@ void SerialWriter::deliver(const Claim& claim, std::vector<ReadySample>&& sample
   for (const ReadySample& sample : samples) bytes += sample.size();
   Lock lock(mutex_);
   claim.shard->bytes_ahead = claim.shard->bytes_ahead - claim.bytes + bytes;
-  claim.shard->ready.emplace(claim.first, ShardInWork::Ready{std::move(samples), bytes});
+  claim.shard->ready.emplace(claim.first, SerialShard::Ready{std::move(samples), bytes});
   changed_.notify_all();
 }
 
-std::vector<ReadySample> SerialWriter::take(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker) {
+std::vector<ReadySample> SerialWriter::take(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker) {
   while (true) {
     Claim own;
     {
@@ -275,7 +275,7 @@ Result<std::unique_ptr<ContainerWriter>> SerialWriter::create(const ShardPlan& s
   return context_.format.create(context_.storage, path, spec);
 }
 
-Status SerialWriter::write_shard(const std::shared_ptr<ShardInWork>& shard, SampleMaker& maker) {
+Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker) {
   const Plan& plan = context_.plan;
   const Catalog& catalog = plan.catalog;
   const std::string path = context_.shard_path(shard->plan);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pack/look_ahead.h"
+
 namespace packtrain {
 namespace {
 
@@ -30,6 +32,7 @@ uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& form
   size_t member = 0;
   std::string name;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+    look_ahead(plan, i, shard.first + shard.count);
     const uint64_t sample = plan.order[i];
     if (std::binary_search(left_out.begin(), left_out.end(), sample)) continue;
     for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {

@@ -25,7 +25,7 @@ std::string last_part(std::string_view path) {
 }
 
 std::string name_of(const Dataset& dataset) {
-  const std::string name = last_part(dataset.folder());
+  std::string name = last_part(dataset.folder());
   if (!name.empty() && name != ".") return name;
   return dataset.manifest().shards.empty() ? "dataset" : last_part(dataset.manifest().shards.front().path);
 }

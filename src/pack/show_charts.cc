@@ -78,7 +78,7 @@ std::string named_bars(const Manifest& manifest, const std::vector<uint64_t>& co
 }
 
 std::string named_list(std::string_view title, const Manifest& manifest, const std::vector<uint64_t>& counts,
-                       std::vector<size_t> labels) {
+                       const std::vector<size_t>& labels) {
   std::string out = fmt::format("<div class=\"list\"><h3>{}</h3><ol>\n", title);
   for (const size_t label : labels)
     out += fmt::format("<li><span>{}</span><b>{}</b></li>\n",

@@ -5,14 +5,12 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "base/words.h"
+
 namespace packtrain {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> ends) {
-  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return name.ends_with(end); });
-}
 
 // "seg" and "seg.v2" may be the front part of a field's name, "2019.01" may not.
 bool may_begin_field(std::string_view middle) {

@@ -187,7 +187,8 @@ class Work {
 
 Result<uint64_t> write_samples(Storage& storage, const SynthOptions& options, const Naming& naming,
                                const std::string& part) {
-  for (const std::string& folder : naming.folders()) PACKTRAIN_TRY(storage.make_folder(part + "/" + folder));
+  for (const std::string& folder : naming.folders())
+    PACKTRAIN_TRY(storage.make_folder(path_below(part, folder)));
   Work work(options);
   const uint32_t jobs = options.jobs > 0 ? options.jobs : granted().cores;
   run_on("synth", static_cast<uint32_t>(std::min<uint64_t>(jobs, options.samples)), [&](uint32_t) {

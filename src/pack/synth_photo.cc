@@ -165,25 +165,25 @@ Image paint(const Scene& scene) {
 }
 
 // Sizes as they are in ImageNet: 500 x 375 and its like for the most part; 0.2 Mpixel on average.
-struct Format {
+struct PhotoShape {
   uint32_t width, height, percent;
 };
-constexpr std::array<Format, 12> kFormats = {{{500, 375, 44},
-                                              {375, 500, 16},
-                                              {500, 333, 12},
-                                              {333, 500, 4},
-                                              {500, 500, 4},
-                                              {500, 400, 3},
-                                              {400, 300, 3},
-                                              {320, 240, 4},
-                                              {640, 480, 5},
-                                              {800, 600, 2},
-                                              {1024, 768, 1},
-                                              {0, 0, 2}}};  // any size between 120 and 600
+constexpr std::array<PhotoShape, 12> kShapes = {{{500, 375, 44},
+                                                 {375, 500, 16},
+                                                 {500, 333, 12},
+                                                 {333, 500, 4},
+                                                 {500, 500, 4},
+                                                 {500, 400, 3},
+                                                 {400, 300, 3},
+                                                 {320, 240, 4},
+                                                 {640, 480, 5},
+                                                 {800, 600, 2},
+                                                 {1024, 768, 1},
+                                                 {0, 0, 2}}};  // any size between 120 and 600
 
 void choose_size(KeyedRandom& random, Scene& scene) {
   uint32_t percent = random.below(100);
-  for (const Format& format : kFormats) {
+  for (const PhotoShape& format : kShapes) {
     if (percent < format.percent) {
       scene.width = format.width > 0 ? format.width : 120 + random.below(481);
       scene.height = format.height > 0 ? format.height : 120 + random.below(481);

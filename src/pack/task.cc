@@ -7,6 +7,7 @@
 #include "base/mutex.h"
 #include "base/process_token.h"
 #include "base/threads.h"
+#include "base/words.h"
 
 namespace packtrain {
 namespace {
@@ -26,7 +27,7 @@ Status remove_dead_parts(Storage& storage, const std::string& folder, std::strin
     return true;
   }));
   for (const std::string& name : dead) {
-    if (Status status = remove_tree(storage, folder + "/" + name);
+    if (Status status = remove_tree(storage, path_below(folder, name));
         !status.ok() && status.code() != Code::not_found) {
       return status;
     }
@@ -92,9 +93,8 @@ Heartbeat::~Heartbeat() {
 
 Result<bool> wait_for_file(Storage& storage, const std::string& path, const std::string& life,
                            double patience_seconds, const std::function<bool()>& go_on) {
-  using Clock = std::chrono::steady_clock;
   std::string last;
-  auto last_change = Clock::now();
+  auto last_change = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(20);
   while (true) {
     auto info = storage.stat(path);
@@ -102,7 +102,7 @@ Result<bool> wait_for_file(Storage& storage, const std::string& path, const std:
     if (info.status().code() != Code::not_found) return info.status();
     auto read = read_whole(storage, life);  // may vanish at any moment
     std::string beat = read.ok() ? std::move(*read) : std::string();
-    const auto now = Clock::now();
+    const auto now = std::chrono::steady_clock::now();
     if (beat != last) {
       last = std::move(beat);
       last_change = now;

@@ -201,7 +201,7 @@ Status recover_folder(Storage& storage, const std::string& folder, Findings& fin
     return true;
   }));
   for (const std::string& name : names) {
-    const std::string path = folder + "/" + name;
+    const std::string path = path_below(folder, name);
     if (recognise_format(storage, path).ok()) {
       findings.add_recoverable(recoverable_in_words(storage, name, path, 0));
     }

@@ -231,7 +231,7 @@ Status check_decoded(const Dataset& dataset, uint64_t first, uint64_t end, Findi
     for (uint32_t field = 0; field < dataset.manifest().fields.size(); ++field) {
       const FieldLocation at = dataset.locate(sample, field);
       if (!at.present || at.plain) continue;
-      const Status read = dataset.read(sample, field, bytes, true);
+      Status read = dataset.read(sample, field, bytes, true);
       if (read.ok()) continue;
       if (read.code() != Code::corrupt && read.code() != Code::not_found) return read;
       const Result<std::string_view> key = dataset.key(sample);

@@ -194,6 +194,25 @@ def test_links_that_an_index_leaves_out_are_named(command: Command, tmp_path: Pa
     assert pt.index(tmp_path / "a.tar").links_left_out == 2
 
 
+def test_folders_that_an_index_does_not_take_as_classes_are_told_of(command: Command, tmp_path: Path) -> None:
+    write_tree(
+        tmp_path / "tree",
+        {f"{split}/{name}/{i}.jpg": b"x" for split in ("train", "val") for name in "ab" for i in range(2)},
+    )
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "tree", arcname=".")
+    ran = command("index", tmp_path / "a.tar", "--json")
+    assert ran.code == 0
+    assert ran.json()["unlabelled_folders"] == 4
+    assert "no labels" in ran.error
+    assert f"packtrain pack {tmp_path / 'a.tar'} OUT" in ran.error
+    packed = command("pack", tmp_path / "a.tar", tmp_path / "out", "--json")
+    assert packed.json()["classes"] == 2
+    again = command("index", tmp_path / "out" / "train-000000.tar", "--out", tmp_path / "b", "--json")
+    assert (again.json()["unlabelled_folders"], "no labels" in again.error) == (0, False)
+    assert pt.index(tmp_path / "a.tar", out=tmp_path / "c").unlabelled_folders == 4
+
+
 def test_files_without_an_extension_are_named(command: Command, tmp_path: Path) -> None:
     write_tree(tmp_path / "tree", {"utt1": b"1", "utt2": b"2", "3.wav": b"3"})
     with tarfile.open(tmp_path / "a.tar", "w") as archive:

@@ -1,0 +1,36 @@
+// The samples of a shuffled plan lie all over its catalog: of a million, every look at one would wait for
+// memory. Who walks through the order asks for what stands a few places ahead.
+#pragma once
+
+#include <cstdint>
+
+#include "pack/plan.h"
+
+namespace packtrain {
+
+// Rows are asked for first, then what they point at: each step needs what the one before brought in.
+inline constexpr uint64_t kRowsAhead = 16, kCellsAhead = 8;
+
+// `at`, `end`: places in the plan's order.
+inline void look_ahead(const Plan& plan, uint64_t at, uint64_t end) {
+  const Catalog& catalog = plan.catalog;
+  if (at + kRowsAhead < end) {
+    const uint64_t sample = plan.order[at + kRowsAhead];
+    __builtin_prefetch(&catalog.samples[sample]);
+    __builtin_prefetch(&plan.keys[sample]);
+  }
+  if (at + kCellsAhead < end) {
+    const uint64_t sample = plan.order[at + kCellsAhead];
+    const uint64_t first = catalog.samples[sample].first_cell;
+    if (first < catalog.cells.size()) __builtin_prefetch(&catalog.cells[first]);
+    __builtin_prefetch(catalog.names.data() + plan.keys[sample].at);
+  }
+}
+
+// For who goes from cell to cell: `later` is one to come, `sooner` one that was `later` before.
+inline void look_ahead_at(const Catalog& catalog, uint64_t later, uint64_t sooner) {
+  __builtin_prefetch(&catalog.cells[later]);
+  __builtin_prefetch(catalog.names.data() + catalog.cells[sooner].path.at);
+}
+
+}  // namespace packtrain
