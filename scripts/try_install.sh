@@ -5,10 +5,11 @@ cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 .venv/bin/python -m venv "$fresh/env"
-# Most of it was compiled by `./dev build` before: where ccache keeps that, it is asked for with the same flags.
+# Most of it was compiled by `./dev build` before: where ccache keeps that, it is asked for with the same flags, and by
+# the same name of the compiler, which counts too.
 options=()
 if command -v ccache >/dev/null; then
-  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1 CC=cc CXX=c++
   options+=(-C 'cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O2 -g1' -C 'cmake.define.PACKTRAIN_WERROR=ON')
 fi
 # A build of its own: neither the environment nor the tools of .venv are seen.
