@@ -20,19 +20,19 @@ function(packtrain_folder name)
   endforeach()
   target_link_libraries(packtrain_${name} PRIVATE packtrain_third_party ${ARG_LINK} PUBLIC Threads::Threads)
   packtrain_warnings(packtrain_${name})
-  packtrain_unity(packtrain_${name})
+  if(PACKTRAIN_UNITY)
+    packtrain_unity(packtrain_${name})
+  endif()
   if(PACKTRAIN_TESTS AND tests)
     packtrain_test(${name}_test SOURCES ${tests} LINK packtrain_${name})
   endif()
 endfunction()
 
-# packtrain_unity(TARGET): with PACKTRAIN_UNITY the files of a target are compiled several at a time, so that headers and
-# templates are dealt with once for all of them. For this no two files of a folder give one name to two things, also not
-# in their anonymous namespaces; the compiler says "redefinition" where they do.
+# packtrain_unity(TARGET): the files of the target are compiled several at a time, so that headers and templates are dealt
+# with once for all of them. For this no two files of a folder give one name to two things, also not in their anonymous
+# namespaces; the compiler says "redefinition" where they do.
 function(packtrain_unity target)
-  if(PACKTRAIN_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
 function(packtrain_warnings target)
@@ -41,6 +41,8 @@ function(packtrain_warnings target)
     target_compile_options(${target} PRIVATE -Wthread-safety)
   else()
     target_compile_options(${target} PRIVATE -Wno-restrict)   # GCC 12 reports std::string itself (its bug 105329)
+    # GCC takes a file that another one includes for a header, and a class of its own there for everybody's.
+    target_compile_options(${target} PRIVATE $<$<BOOL:$<TARGET_PROPERTY:${target},UNITY_BUILD>>:-Wno-subobject-linkage>)
   endif()
   if(PACKTRAIN_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -57,7 +59,7 @@ function(packtrain_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} packtrain_third_party GTest::gtest GTest::gtest_main)
   packtrain_warnings(${name})
   target_compile_options(${name} PRIVATE -O0)   # twice as quick to compile; what is tested stays optimised
-  packtrain_unity(${name})
+  packtrain_unity(${name})   # always: most of what a test includes is GoogleTest
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800)
 endfunction()

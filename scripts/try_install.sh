@@ -10,7 +10,8 @@ trap 'rm -rf "$fresh"' EXIT
 options=()
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1 CC=cc CXX=c++
-  options+=(-C 'cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O2 -g1' -C 'cmake.define.PACKTRAIN_WERROR=ON')
+  options+=(-C 'cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O2 -g1' -C 'cmake.define.PACKTRAIN_WERROR=ON'
+    -C 'cmake.define.PACKTRAIN_UNITY=OFF')
 fi
 # A build of its own: neither the environment nor the tools of .venv are seen.
 PATH=$(printf '%s' "$PATH" | sed "s|$PWD/.venv/bin:||g") "$fresh/env/bin/python" -m pip install \

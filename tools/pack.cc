@@ -168,9 +168,9 @@ void say_bad(Run& run, const PackReport& report) {
 
 void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
   run.say("would pack " + counted(report.samples, "sample") + " (" + bytes_in_words(report.payload_bytes) +
-          ", " + std::to_string(report.classes) + " classes) into " + count_in_words(report.shards) + " " +
-          options.format + " shards of about " +
-          bytes_in_words(report.shards ? report.bytes / report.shards : 0) + ", " +
+          ", " + std::to_string(report.classes) + (report.classes == 1 ? " class" : " classes") + ") into " +
+          counted(report.shards, options.format + " shard") +
+          (report.shards > 1 ? " of about " + bytes_in_words(report.bytes / report.shards) : "") + ", " +
           bytes_in_words(report.bytes) + " in all");
   if (report.conversion.images > 0) run.say(cost_in_words(report.conversion));
   run.say("inodes: " + count_in_words(report.inodes_before) + " -> " + count_in_words(report.inodes_after));
@@ -298,7 +298,8 @@ std::function<Status(Run&)> declare_pack(Options& options) {
             "or "
             "beside it where they are, which is then said)")
       .text("--format", pack.format, writable_formats())
-      .number("--shards", pack.shards, "number of shards (of the largest split), even to one sample")
+      .number("--shards", pack.shards,
+              "number of shards (of the largest split), even to one sample (default 0: by their size)")
       .size("--shard-size", pack.shard_bytes,
             "bytes a shard, even to about 1 %, e.g. 512M (default: about 512 MB, even by count)")
       .number("--ranks", pack.ranks, "make at least one shard for each of this many ranks")

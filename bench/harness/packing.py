@@ -34,6 +34,17 @@ def pack(
     )
 
 
+def zeros(bench: Bench, name: str, megabytes: int) -> Contender:
+    """What it costs to write so many bytes into the page cache, and nothing else."""
+    target = bench.workloads.scratch(file_name(name) + ".zeros")
+    return Contender(
+        name,
+        ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={megabytes}", "status=none"],
+        before=lambda: clear(target),
+        after=lambda: remove(target),
+    )
+
+
 def tar(bench: Bench, name: str, tree: Path, *, sync: bool) -> Contender:
     target = bench.workloads.scratch(file_name(name) + ".tar")
     script = 'tar cf "$1" -C "$0" . && sync "$1"' if sync else 'tar cf "$1" -C "$0" .'

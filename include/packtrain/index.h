@@ -200,6 +200,9 @@ class Dataset {
   // The shard's absolute path, and the shard open for reading.
   virtual std::string shard_path(uint32_t shard) const = 0;
   virtual Result<const File*> shard_file(uint32_t shard) const = 0;
+  // From now on a shard that was cut short is read as far as it goes, if checks tell what is still right.
+  // Before the first read.
+  virtual void salvage() = 0;
 };
 
 // One field to bring into memory that the caller owns, and its own outcome.

@@ -1,6 +1,7 @@
 #include "format/appender.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace packtrain {
@@ -20,10 +21,7 @@ Appender::~Appender() {
 }
 
 Status Appender::append(Bytes data) {
-  if (buffer_.size() + data.size() > kBufferBytes) {
-    PACKTRAIN_TRY(write(buffer_));
-    buffer_.clear();
-  }
+  if (buffer_.size() + data.size() > kBufferBytes) PACKTRAIN_TRY(flush());
   if (data.size() >= kBufferBytes) return write(data);
   buffer_.insert(buffer_.end(), data.begin(), data.end());
   return {};
@@ -40,18 +38,30 @@ Status Appender::append_zeros(uint64_t bytes) {
 }
 
 Status Appender::settle() {
-  PACKTRAIN_TRY(write(buffer_));
-  buffer_.clear();
+  PACKTRAIN_TRY(flush());
   if (written_ == size_) return {};
   size_ = written_;
   return writer_->resize(size_);
 }
 
-Status Appender::overwrite(uint64_t offset, Bytes data) { return writer_->write_at(offset, data); }
+Status Appender::overwrite(uint64_t offset, Bytes data) {
+  if (offset >= written_) {
+    std::memcpy(buffer_.data() + (offset - written_), data.data(), data.size());
+    return {};
+  }
+  if (offset + data.size() > written_) PACKTRAIN_TRY(flush());
+  return writer_->write_at(offset, data);
+}
 
 Status Appender::commit() {
   PACKTRAIN_TRY(writer_->commit());
   committed_ = true;
+  return {};
+}
+
+Status Appender::flush() {
+  PACKTRAIN_TRY(write(buffer_));
+  buffer_.clear();
   return {};
 }
 

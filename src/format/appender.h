@@ -23,12 +23,14 @@ class Appender {
   uint64_t position() const { return written_ + buffer_.size(); }  // where the next byte goes
   Status append(Bytes data);
   Status append_zeros(uint64_t bytes);
-  // Hands out all that was appended and gives the object its final size; afterwards come only these two.
-  Status settle();
+  // Bytes that were appended, or left out at the start, become these.
   Status overwrite(uint64_t offset, Bytes data);
+  // Hands out all that was appended and gives the object its final size; nothing is appended afterwards.
+  Status settle();
   Status commit();
 
  private:
+  Status flush();
   Status write(Bytes data);
 
   std::unique_ptr<Writer> writer_;

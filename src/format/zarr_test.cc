@@ -171,7 +171,7 @@ TEST(ZarrTest, ClaimsBeyondWhatIsStoredAreCorrupt) {
     put(storage, "/a/zarr.json", kGroup);
     const bool two = std::string_view(shape).find(',') != std::string_view::npos;
     put(storage, "/a/x/zarr.json",
-        array_json("uint8", shape, two ? "[1, 1000000000]" : "[1000000000000]", kLittle));
+        array_json("uint8", shape, two ? "[1, 1000000000]" : "[1000000000000000]", kLittle));
     EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::corrupt) << shape;
   }
 }

@@ -1,8 +1,5 @@
 #include "format/zip_store.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/hash.h"
 #include "base/words.h"
 #include "format/zip_records.h"
@@ -10,7 +7,6 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kStoreBufferBytes = size_t{4} << 20;
 constexpr size_t kLongestStoreName = 0xFFFF;
 constexpr uint64_t kStoreAlign = 64;
 
@@ -22,16 +18,10 @@ Result<std::unique_ptr<ZipStore>> ZipStore::create(Storage& storage, std::string
   return std::unique_ptr<ZipStore>(new ZipStore(std::move(writer), expected_bytes));
 }
 
-ZipStore::ZipStore(std::unique_ptr<Writer> writer, uint64_t size) : writer_(std::move(writer)), size_(size) {}
-
-ZipStore::~ZipStore() {
-  if (!finished_) writer_->discard();
-}
-
 Status ZipStore::begin(std::string_view name, size_t head_bytes) {
   if (name.size() > kLongestStoreName) return Status(Code::invalid, "a zip name has at most 65,535 bytes");
   name_ = name;
-  local_offset_ = position();
+  local_offset_ = out_.position();
   const uint64_t least = local_offset_ + kZipLocalBytes + name.size() + kZipLeastRoom;
   room_ = static_cast<uint16_t>(kZipLeastRoom + (kStoreAlign - least % kStoreAlign) % kStoreAlign);
   head_bytes_ = head_bytes;
@@ -39,13 +29,13 @@ Status ZipStore::begin(std::string_view name, size_t head_bytes) {
   crc32_ = 0;
   // Written at the end; until then its place is kept.
   const std::vector<std::byte> place(kZipLocalBytes + name.size() + room_ + head_bytes);
-  return put(place);
+  return out_.append(place);
 }
 
 Status ZipStore::append(Bytes data) {
   crc32_ = crc32(data, crc32_);
   data_bytes_ += data.size();
-  return put(data);
+  return out_.append(data);
 }
 
 Status ZipStore::end(std::string_view head) {
@@ -60,12 +50,7 @@ Status ZipStore::end(std::string_view head) {
   write_zip_local(entry, local.data());
   const Bytes text = as_bytes(head);
   local.insert(local.end(), text.begin(), text.end());
-  if (local_offset_ >= written_) {
-    std::memcpy(buffer_.data() + (local_offset_ - written_), local.data(), local.size());
-  } else {
-    PACKTRAIN_TRY(flush());
-    PACKTRAIN_TRY(writer_->write_at(local_offset_, local));
-  }
+  PACKTRAIN_TRY(out_.overwrite(local_offset_, local));
   const size_t record = directory_.size();
   directory_.resize(record + zip_central_bytes(entry));
   write_zip_central(entry, directory_.data() + record);
@@ -80,40 +65,13 @@ Status ZipStore::add(std::string_view name, Bytes data) {
 }
 
 Status ZipStore::finish() {
-  const uint64_t directory_offset = position();
-  PACKTRAIN_TRY(put(directory_));
+  const uint64_t directory_offset = out_.position();
+  PACKTRAIN_TRY(out_.append(directory_));
   std::vector<std::byte> end(zip_end_bytes(entries_, directory_offset, directory_.size()));
   write_zip_end(entries_, directory_offset, directory_.size(), end.data());
-  PACKTRAIN_TRY(put(end));
-  PACKTRAIN_TRY(flush());
-  if (written_ != size_) PACKTRAIN_TRY(writer_->resize(written_));
-  PACKTRAIN_TRY(writer_->commit());
-  finished_ = true;
-  return {};
-}
-
-Status ZipStore::put(Bytes data) {
-  if (buffer_.size() + data.size() > kStoreBufferBytes) PACKTRAIN_TRY(flush());
-  if (data.size() >= kStoreBufferBytes) return write(data);
-  buffer_.insert(buffer_.end(), data.begin(), data.end());
-  return {};
-}
-
-Status ZipStore::flush() {
-  PACKTRAIN_TRY(write(buffer_));
-  buffer_.clear();
-  return {};
-}
-
-Status ZipStore::write(Bytes data) {
-  const uint64_t end = written_ + data.size();
-  if (end > size_) {
-    size_ = std::max(end, size_ + size_ / 4);
-    PACKTRAIN_TRY(writer_->resize(size_));
-  }
-  PACKTRAIN_TRY(writer_->write_at(written_, data));
-  written_ = end;
-  return {};
+  PACKTRAIN_TRY(out_.append(end));
+  PACKTRAIN_TRY(out_.settle());
+  return out_.commit();
 }
 
 }  // namespace packtrain

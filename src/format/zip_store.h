@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "format/appender.h"
 #include "packtrain/status.h"
 #include "packtrain/storage.h"
 
@@ -19,9 +21,6 @@ class ZipStore {
  public:
   static Result<std::unique_ptr<ZipStore>> create(Storage& storage, std::string_view path,
                                                   uint64_t expected_bytes, const WriteOptions& options);
-  ~ZipStore();
-  ZipStore(const ZipStore&) = delete;
-  ZipStore& operator=(const ZipStore&) = delete;
 
   // The first `head_bytes` of the entry are given to end(), when what they say is known.
   Status begin(std::string_view name, size_t head_bytes = 0);
@@ -32,18 +31,11 @@ class ZipStore {
   Status finish();                                      // directory, and visible afterwards
 
  private:
-  ZipStore(std::unique_ptr<Writer> writer, uint64_t size);
-  uint64_t position() const { return written_ + buffer_.size(); }
-  Status put(Bytes data);
-  Status flush();
-  Status write(Bytes data);
+  ZipStore(std::unique_ptr<Writer> writer, uint64_t size) : out_(std::move(writer), size) {}
 
-  std::unique_ptr<Writer> writer_;
-  uint64_t size_;         // of the object as it is now
-  uint64_t written_ = 0;  // bytes handed to writer_; the rest is in buffer_
-  std::vector<std::byte> buffer_, directory_;
+  Appender out_;
+  std::vector<std::byte> directory_;
   uint64_t entries_ = 0;
-  bool finished_ = false;
   // The open entry:
   std::string name_;
   uint64_t local_offset_ = 0, data_bytes_ = 0;

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "format/appender.h"
 #include "format/compress_value.h"
 #include "format/zip_records.h"
 #include "packtrain/codec.h"
@@ -12,7 +13,6 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kZipBufferBytes = size_t{4} << 20;
 constexpr size_t kLongestZipName = 0xFFFF;
 
 ZipWritten stored_entry(const LaidMember& member) {
@@ -30,21 +30,14 @@ uint64_t directory_bytes(std::span<const LaidMember> members) {
   return bytes;
 }
 
-// Entries go out as they come; the directory follows them. The size is known only at the end, so the object
-// grows by need and is cut there. One thread at a time.
+// Entries go out as they come; the directory follows them. One thread at a time.
 class ZipWriter : public ContainerWriter {
  public:
   ZipWriter(std::unique_ptr<Writer> writer, const WriteSpec& spec, Pipeline pipeline, std::string path)
-      : writer_(std::move(writer)),
-        size_(spec.expected_bytes),
+      : out_(std::move(writer), spec.expected_bytes),
         spec_(spec),
         pipeline_(std::move(pipeline)),
-        path_(std::move(path)) {
-    buffer_.reserve(kZipBufferBytes);
-  }
-  ~ZipWriter() override {
-    if (!finished_) writer_->discard();
-  }
+        path_(std::move(path)) {}
 
   Status add(const SampleToWrite& sample) override {
     for (const SampleToWrite::Field& field : sample.fields) {
@@ -56,16 +49,13 @@ class ZipWriter : public ContainerWriter {
   }
 
   Status finish() override {
-    uint64_t directory_offset = written_ + buffer_.size();
-    PACKTRAIN_TRY(append(directory_));
+    uint64_t directory_offset = out_.position();
+    PACKTRAIN_TRY(out_.append(directory_));
     std::vector<std::byte> end(zip_end_bytes(entries_, directory_offset, directory_.size()));
     write_zip_end(entries_, directory_offset, directory_.size(), end.data());
-    PACKTRAIN_TRY(append(end));
-    PACKTRAIN_TRY(flush());
-    if (written_ != size_) PACKTRAIN_TRY(writer_->resize(written_));
-    PACKTRAIN_TRY(writer_->commit());
-    finished_ = true;
-    return {};
+    PACKTRAIN_TRY(out_.append(end));
+    PACKTRAIN_TRY(out_.settle());
+    return out_.commit();
   }
 
  private:
@@ -75,7 +65,7 @@ class ZipWriter : public ContainerWriter {
                      .crc32 = crc32(raw),
                      .stored = raw.size(),
                      .raw = raw.size(),
-                     .local_offset = written_ + buffer_.size()};
+                     .local_offset = out_.position()};
     std::vector<std::byte> encoded;
     Bytes data = raw;
     if (compress && !is_compressed_content(raw)) {
@@ -93,44 +83,17 @@ class ZipWriter : public ContainerWriter {
     directory_.resize(record + zip_central_bytes(entry));
     write_zip_central(entry, directory_.data() + record);
     ++entries_;
-    PACKTRAIN_TRY(append(head));
-    return append(data);
+    PACKTRAIN_TRY(out_.append(head));
+    return out_.append(data);
   }
 
-  Status append(Bytes data) {
-    if (buffer_.size() + data.size() > kZipBufferBytes) PACKTRAIN_TRY(flush());
-    if (data.size() >= kZipBufferBytes) return write(data);
-    buffer_.insert(buffer_.end(), data.begin(), data.end());
-    return {};
-  }
-
-  Status flush() {
-    PACKTRAIN_TRY(write(buffer_));
-    buffer_.clear();
-    return {};
-  }
-
-  Status write(Bytes data) {
-    uint64_t end = written_ + data.size();
-    if (end > size_) {
-      size_ = std::max(end, size_ + size_ / 4);
-      PACKTRAIN_TRY(writer_->resize(size_));
-    }
-    PACKTRAIN_TRY(writer_->write_at(written_, data));
-    written_ = end;
-    return {};
-  }
-
-  std::unique_ptr<Writer> writer_;
-  uint64_t size_;         // of the object as it is now
-  uint64_t written_ = 0;  // bytes handed to writer_; the rest is in buffer_
+  Appender out_;
   const WriteSpec spec_;
   const Pipeline pipeline_;
   const std::string path_;
-  std::vector<std::byte> buffer_, directory_;
+  std::vector<std::byte> directory_;
   std::string name_;
   uint64_t entries_ = 0;
-  bool finished_ = false;
 };
 
 }  // namespace

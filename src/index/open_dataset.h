@@ -109,6 +109,7 @@ class OpenDataset final : public Dataset {
     return path.starts_with('/') ? path : folder_ + "/" + path;
   }
   Result<const File*> shard_file(uint32_t shard) const override;
+  void salvage() override { salvage_ = true; }
 
  private:
   Status bind_rows(const std::vector<Column>& columns);
@@ -135,6 +136,7 @@ class OpenDataset final : public Dataset {
   bool is_rows_ = true;
   mutable DecodedBlocks decoded_;
 
+  bool salvage_ = false;
   mutable Mutex open_mutex_;  // guards opening; files_ is read without it
   mutable std::vector<std::atomic<const File*>> files_;
   mutable Mutex names_mutex_;

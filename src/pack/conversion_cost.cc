@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
 
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "base/words.h"
+#include "pack/archive_stream.h"
 #include "pack/fetch.h"
 #include "pack/progress_meter.h"
 #include "packtrain/place.h"
@@ -27,10 +31,24 @@ struct ConversionTrial {
   double seconds = 0;
 };
 
+Status archive_has_changed(const Plan& plan, const Cell& cell) {
+  return Status(Code::corrupt, "has changed since it was listed")
+      .at(printable(plan.catalog.streams[cell.source]));
+}
+
+// An image to be tried. What comes out of a compressed archive was read before: it has no random access.
+struct ChosenImage {
+  const Cell* cell = nullptr;
+  std::vector<std::byte> bytes;
+};
+
 // One image; a failure is the image's.
-Status try_image(Fetcher& fetcher, const Cell& cell, ImageConverter& converter, ConversionTrial& trial) {
-  std::vector<std::byte> source(cell.size), converted;
-  PACKTRAIN_TRY(fetcher.fetch(cell, source));
+Status try_image(Fetcher& fetcher, ChosenImage& image, ImageConverter& converter, ConversionTrial& trial) {
+  std::vector<std::byte> source = std::move(image.bytes), converted;
+  if (image.cell->origin != Origin::stream) {
+    source.resize(image.cell->size);
+    PACKTRAIN_TRY(fetcher.fetch(*image.cell, source));
+  }
   const auto start = std::chrono::steady_clock::now();
   PACKTRAIN_TRY(converter.convert(source, converted));
   trial.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -46,23 +64,57 @@ Status try_image(Fetcher& fetcher, const Cell& cell, ImageConverter& converter, 
   return {};
 }
 
-// Every so many of the cells that are converted.
-std::vector<const Cell*> choose_cells(const Plan& plan, uint64_t& images) {
+// Every so many of the cells that are converted; of compressed archives the first ones, which are had without
+// reading them to their ends.
+std::vector<ChosenImage> choose_images(const Plan& plan, uint64_t& images) {
   uint64_t bytes = 0;
+  std::vector<const Cell*> streamed;
   for (const Cell& cell : plan.catalog.cells) {
     images += cell.converted;
     bytes += cell.converted ? cell.size : 0;
+    if (cell.converted && cell.origin == Origin::stream) streamed.push_back(&cell);
   }
   const uint64_t affordable = bytes > 0 ? kBytesTried * images / bytes : kMostTried;
   const uint64_t count = std::min(images, std::clamp(affordable, kLeastTried, kMostTried));
-  std::vector<const Cell*> chosen;
-  uint64_t number = 0;
+  std::vector<ChosenImage> chosen;
+  uint64_t number = 0, next_streamed = 0;
   for (const Cell& cell : plan.catalog.cells) {
     if (!cell.converted) continue;
-    if (chosen.size() < count && number == chosen.size() * images / count) chosen.push_back(&cell);
+    if (chosen.size() < count && number == chosen.size() * images / count) chosen.push_back({&cell, {}});
     ++number;
   }
+  std::sort(streamed.begin(), streamed.end(), [](const Cell* a, const Cell* b) {
+    return std::pair(a->source, a->where) < std::pair(b->source, b->where);
+  });
+  for (ChosenImage& image : chosen)
+    if (image.cell->origin == Origin::stream) image.cell = streamed[next_streamed++];
   return chosen;
+}
+
+// Brings those that lie in compressed archives, which `images` names front to back.
+Status read_streamed(Storage& storage, const Plan& plan, std::span<ChosenImage> images) {
+  std::unique_ptr<ArchiveStream> stream;
+  std::optional<uint32_t> open_source;
+  ArchiveStream::Member member;
+  for (ChosenImage& image : images) {
+    const Cell& cell = *image.cell;
+    if (cell.origin != Origin::stream || cell.size > kLargestTried) continue;
+    if (open_source != cell.source) {
+      PACKTRAIN_ASSIGN(opened, ArchiveStream::open(storage, plan.catalog.streams[cell.source]));
+      stream = std::move(opened);
+      open_source = cell.source;
+      PACKTRAIN_ASSIGN(found, stream->next(member));
+      if (!found) return archive_has_changed(plan, cell);
+    }
+    while (member.number < cell.where) {
+      PACKTRAIN_ASSIGN(found, stream->next(member));
+      if (!found) return archive_has_changed(plan, cell);
+    }
+    if (member.size != cell.size) return archive_has_changed(plan, cell);
+    image.bytes.resize(cell.size);
+    PACKTRAIN_TRY(stream->read(image.bytes));
+  }
+  return {};
 }
 
 }  // namespace
@@ -70,15 +122,8 @@ std::vector<const Cell*> choose_cells(const Plan& plan, uint64_t& images) {
 Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, const PackOptions& options) {
   ConversionCost cost;
   if (!plan.conversion.any()) return cost;
-  for (const Cell& cell : plan.catalog.cells) {
-    if (cell.converted && cell.origin == Origin::stream)
-      return Status(
-                 Code::unsupported,
-                 "a compressed archive comes front to back, and its images cannot be converted on the way; "
-                 "pack it with --format webdataset first, and then that")
-          .at(printable(plan.catalog.streams[cell.source]));
-  }
-  const std::vector<const Cell*> chosen = choose_cells(plan, cost.images);
+  std::vector<ChosenImage> chosen = choose_images(plan, cost.images);
+  PACKTRAIN_TRY(read_streamed(storage, plan, chosen));
   Fetcher fetcher(storage, plan);
   ProgressMeter meter(options.progress, "try the conversion", "images", chosen.size(), 0);
   std::atomic<size_t> next = 0;
@@ -91,7 +136,7 @@ Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, co
     ConversionTrial own;
     for (size_t i = next++; i < chosen.size() && converter.ok(); i = next++) {
       ConversionTrial with_this = own;
-      if (chosen[i]->size <= kLargestTried && try_image(fetcher, *chosen[i], *converter, with_this).ok())
+      if (chosen[i].cell->size <= kLargestTried && try_image(fetcher, chosen[i], *converter, with_this).ok())
         own = with_this;
       if (!meter.add(1, 0)) break;
     }

@@ -221,6 +221,33 @@ TEST_F(ExtractTest, DamagedSamplesCanBeLeftOut) {
   }
 }
 
+TEST_F(ExtractTest, OfAShardThatWasCutShortWhatIsLeftIsExtracted) {
+  auto dataset = Dataset::open(storage_, folder_ / "set");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  const uint32_t jpg = (*dataset)->manifest().field_id("jpg");
+  const uint64_t cut = (*dataset)->locate(40, jpg).offset + 1;
+  uint64_t lost = 0;
+  for (uint64_t sample = 40; sample < (*dataset)->samples() && (*dataset)->shard_of(sample) == 0; ++sample)
+    ++lost;
+  put(storage_, folder_ / "set/train-000000.tar",
+      get(storage_, folder_ / "set/train-000000.tar").substr(0, cut));
+
+  for (const bool one_field : {false, true}) {
+    ExtractOptions options;
+    if (one_field) options.fields = {"jpg"};
+    options.skip_bad = lost - 1;
+    EXPECT_EQ(run(options).status().code(), Code::corrupt);
+    options.skip_bad = lost;
+    const Result<ExtractReport> report = run(options);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    EXPECT_EQ(report->bad.size(), lost);
+    EXPECT_EQ(report->samples, (*dataset)->samples() - lost);
+    EXPECT_EQ(report->bad[0].path, shards_[0][40].key);
+    EXPECT_TRUE(fs::exists(folder_ / ("out/" + shards_[0][39].fields[1].path)));
+    ASSERT_TRUE(remove_tree(storage_, folder_ / "out").ok());
+  }
+}
+
 TEST_F(ExtractTest, StorageThatFailsAtAnyCallLeavesNothingHalf) {
   const ExtractOptions options{
       .to = folder_ / "out", .keys = {shards_[0][0].key, shards_[0][1].key}, .jobs = 1};

@@ -27,6 +27,11 @@ def read_tree(folder: Path) -> dict[str, bytes]:
     }
 
 
+def without_log(folder: Path) -> dict[str, bytes]:
+    """A dataset but for the record of how it was packed, which tells the time."""
+    return {name: data for name, data in read_tree(folder).items() if name != "pack.log.json"}
+
+
 def small_tree() -> dict[str, bytes]:
     """Three classes, twelve samples; some of two files."""
     files = {}

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import packtrain as pt
 import pytest
-from helpers import Command, read_tree, write_tree
+from helpers import Command, read_tree, without_log, write_tree
 
 CODECS = pt.doctor().codecs
 WORDS = ["the", "photograph", "of", "a", "red", "bicycle", "beside", "water", "under", "trees"]
@@ -48,10 +48,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def of_field(found: list[pt.FieldCompression], field: str) -> pt.FieldCompression:
     (one,) = (finding for finding in found if finding.field == field)
     return one
-
-
-def without_log(folder: Path) -> dict[str, bytes]:
-    return {name: data for name, data in read_tree(folder).items() if name != "pack.log.json"}
 
 
 def sound_and_the_same(packed: Path, tree: Path, tmp_path: Path, command: Command) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import random
+import shutil
+import signal
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import packtrain as pt
 import pytest
-from helpers import Command, read_tree, write_tree
+from helpers import Command, read_tree, without_log, write_tree
 from packtrain._core import ImageSpec, transform_image
 from PIL import Image, ImageOps
 
@@ -331,11 +335,50 @@ def test_the_command_says_the_cost_first(mixed_tree: Path, tmp_path: Path, comma
     assert "no pixel differs" in lossless.out
 
 
-def test_compressed_archives_are_refused_in_a_sentence(jpeg_tree: Path, tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "jpegs.tar.gz", "w:gz") as tar:
-        tar.add(jpeg_tree, "jpegs")
-    with pytest.raises(pt.UnsupportedError, match="front to back"):
-        pt.pack(tmp_path / "jpegs.tar.gz", tmp_path / "out", image="raw", sync=False)
+@pytest.mark.parametrize("format", ["webdataset", "zip", "hdf5", "squashfs"])
+def test_images_of_compressed_archives_are_converted_like_loose_ones(
+    jpeg_tree: Path, tmp_path: Path, format: str
+) -> None:
+    for name, mode in (("jpegs.tar", "w"), ("jpegs.tar.gz", "w:gz")):
+        with tarfile.open(tmp_path / name, mode) as tar:
+            tar.add(jpeg_tree, "jpegs")
+        report = pt.pack(
+            tmp_path / name, tmp_path / f"{name}.pt", image="jpeg:60", max_side=64, format=format, sync=False
+        )
+        assert report.conversion.tried > 0
+        assert pt.verify(tmp_path / f"{name}.pt").ok
+    plain, streamed = (pt.Dataset(tmp_path / f"{name}.pt") for name in ("jpegs.tar", "jpegs.tar.gz"))
+    assert list(plain.keys) == list(streamed.keys)
+    assert [plain[i]["jpg"] for i in range(len(plain))] == [streamed[i]["jpg"] for i in range(len(plain))]
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["webdataset", "arrow"])
+def test_killed_while_converting_it_is_finished_by_the_next(
+    tmp_path: Path, command: Command, format: str
+) -> None:
+    draw = random.Random(3)
+    images = {f"c{n % 3}/{n:03}.jpg": encoded(drawing(300, 200, n), "jpeg") for n in range(150)}
+    source = write_tree(tmp_path / "tree", images)
+    options = ["--image", "jpeg:70", "--format", format, "--shards", "4", "--quiet", "--no-sync"]
+    start = time.monotonic()
+    assert command("pack", source, *options, tmp_path / "whole.pt").code == 0
+    whole = time.monotonic() - start
+    expected = without_log(tmp_path / "whole.pt")
+    interrupted = 0
+    for _ in range(8):
+        running = command.start("pack", source, *options, tmp_path / "out.pt")
+        time.sleep(draw.uniform(0, whole))
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+        interrupted += (tmp_path / "out.pt.part").exists()
+        done = command("pack", source, *options, tmp_path / "out.pt")
+        assert done.code == 0 or "exists already" in done.last_line, done.error
+        assert without_log(tmp_path / "out.pt") == expected
+        assert not (tmp_path / "out.pt.part").exists()
+        shutil.rmtree(tmp_path / "out.pt")
+    assert interrupted > 0, "no kill came while it was packing"
 
 
 def test_files_with_comments_and_few_levels_are_pillows(tmp_path: Path) -> None:
