@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 
 #include "base/words.h"
 #include "index/open_dataset.h"
@@ -27,7 +27,7 @@ Status OpenDataset::at_sample(const Status& status, uint64_t sample, uint32_t fi
 
 Status OpenDataset::read_block(uint64_t id, const Block& block, MutableBytes raw, bool check) const {
   if (block.hole) {
-    std::memset(raw.data(), 0, raw.size());
+    std::fill(raw.begin(), raw.end(), std::byte{0});  // also where there is nothing, not even an address
     return {};
   }
   PACKTRAIN_ASSIGN(file, shard_file(block.shard));
@@ -73,7 +73,7 @@ Status OpenDataset::read_cell(uint64_t cell, MutableBytes out, bool check) const
         decoded_.keep(id, fresh);
         decoded = std::move(fresh);
       }
-      std::memcpy(part.data(), decoded->data() + start, length);
+      std::copy_n(decoded->data() + start, length, part.data());
     }
   }
   return {};

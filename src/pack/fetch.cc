@@ -68,7 +68,7 @@ Result<const File*> Fetcher::piece_file(uint32_t file) {
 
 Status Fetcher::fetch_piece(const Piece& piece, MutableBytes into) {
   if (piece.hole) {
-    std::memset(into.data(), 0, into.size());
+    std::fill(into.begin(), into.end(), std::byte{0});
     return {};
   }
   PACKTRAIN_ASSIGN(file, piece_file(piece.file));
