@@ -47,9 +47,9 @@ PARTS: dict[str, Part] = {
     "sizes": sizes,
     "formats": formats,
     "order": order,
-    "containers": containers,
     "arm": arm,
     "fuzzing": fuzzing,
+    "containers": containers,  # after fuzzing, which brings the build with AddressSanitizer up to date
 }
 
 

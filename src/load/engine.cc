@@ -18,7 +18,7 @@ void add(std::atomic<double>& sum, double seconds) {
 }
 
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
-// To wake a thread costs the consumer more than all else that next() does. As long as it has batches to take,
+// To wake a thread is a good part of what next() costs the consumer. As long as it has batches to take,
 // one of the threads looks out instead: more and more seldom, so that a loader at rest costs next to nothing.
 constexpr auto kShortestLookOut = std::chrono::microseconds(500),
                kLongestLookOut = std::chrono::microseconds(16'000);
