@@ -4,7 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 
-#include "bind.h"
+#include "gil.h"
 #include "held_batch.h"
 #include "pixels.h"
 #include "samples.h"
@@ -95,9 +95,10 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
   if (max_errors) spec.max_errors = *max_errors;
   spec.check = check_bytes;
   spec.values = std::move(values);
-  nb::gil_scoped_release free;
-  auto loader = Loader::make(std::move(spec));
-  nb::gil_scoped_acquire held;
+  auto loader = [&] {
+    const WithoutGil free;
+    return Loader::make(std::move(spec));
+  }();
   return SharedLoader::make(value_or_raise(std::move(loader)));
 }
 
@@ -172,7 +173,7 @@ void bind_load(nb::module_& module) {
            nb::arg("fields") = std::vector<std::string>(), nb::arg("indices") = nb::none(),
            nb::arg("weights") = std::vector<double>(), nb::arg("fraction") = 1.0)
       .def("__len__", &LoadPart::size);
-  module.def("leave_loaders", &SharedLoader::leave_all, nb::call_guard<nb::gil_scoped_release>(),
+  module.def("leave_loaders", &SharedLoader::leave_all, nb::call_guard<WithoutGil>(),
              "For the end of the interpreter: stops every loader, in whichever thread it is.");
   nb::class_<SharedLoader>(module, "Loader", "The loading engine. packtrain.Loader is its comfortable form.")
       .def(nb::new_(&make_loader), nb::arg("parts"), nb::kw_only(), nb::arg("mixed") = false,
@@ -187,13 +188,13 @@ void bind_load(nb::module_& module) {
           [](SharedLoader& self, uint64_t epoch, uint64_t consumed) {
             Status status;
             {
-              nb::gil_scoped_release free;
+              const WithoutGil free;
               status = self.start(epoch, consumed);
             }
             check(status);
           },
           nb::arg("epoch"), nb::arg("consumed") = 0)
-      .def("stop", &SharedLoader::stop, nb::call_guard<nb::gil_scoped_release>(),
+      .def("stop", &SharedLoader::stop, nb::call_guard<WithoutGil>(),
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")

@@ -1,6 +1,7 @@
 // include/packtrain/place.h: what a path lies on, and what this process was granted.
 #include "packtrain/place.h"
 
+#include "gil.h"
 #include "report.h"
 
 namespace packtrain::bind {
@@ -28,12 +29,12 @@ void bind_place(nb::module_& module) {
       "place_of",
       [](const Path& path) {
         return value_or_raise([&] {
-          const nb::gil_scoped_release nogil;
+          const WithoutGil free;
           return place_of(path.name);
         }());
       },
       nb::arg("path"), "What the nearest existing folder at or above `path` lies on.");
-  module.def("granted", &granted, nb::call_guard<nb::gil_scoped_release>(), "What this process was granted.");
+  module.def("granted", &granted, nb::call_guard<WithoutGil>(), "What this process was granted.");
 }
 
 }  // namespace packtrain::bind

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/threads.h"
+#include "gil.h"
 #include "report.h"
 
 namespace packtrain::bind {
@@ -64,7 +65,7 @@ void run_long(const ProgressCallback& callback, const std::function<void(const P
   std::exception_ptr raised;
   Status started;
   {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     Threads worker;
     started = worker.start("packtrain-call", [&] {
       work([&](const ProgressEvent& event) { return conversation.tell(event); });
@@ -74,7 +75,7 @@ void run_long(const ProgressCallback& callback, const std::function<void(const P
       auto turn = conversation.listen();
       ended = turn.ended;
       if (raised) continue;
-      const nb::gil_scoped_acquire gil;
+      const WithGil held;
       try {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (turn.news && callback && (*callback)(nb::cast(std::move(*turn.news))).is(nb::handle(Py_False)))

@@ -1,5 +1,7 @@
 #include "samples.h"
 
+#include "gil.h"
+
 namespace packtrain::bind {
 
 namespace {
@@ -79,7 +81,7 @@ uint64_t Samples::sample_at(int64_t position) const {
 uint64_t Samples::sample_with(nb::handle key) const {
   const std::string bytes = to_bytes(key);
   const uint64_t sample = value_or_raise([&] {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     return dataset_->find(bytes);
   }());
   if (sample < first_ || sample - first_ >= size_)
@@ -91,7 +93,7 @@ uint64_t Samples::sample_with(nb::handle key) const {
 bool Samples::has_key(nb::handle key) const {
   const std::string bytes = to_bytes(key);
   auto sample = [&] {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     return dataset_->find(bytes);
   }();
   if (!sample.ok() && sample.status().code() != Code::not_found) raise(sample.status());
@@ -151,7 +153,7 @@ std::vector<SampleDict> Samples::read(std::span<const uint64_t> samples, nb::han
     }
   }
   {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     read_fields(*dataset_, reads, check);
   }
   for (const FieldRead& read : reads) bind::check(read.status);
@@ -163,7 +165,7 @@ nb::bytes Samples::read_field(uint64_t sample, uint32_t field, bool check) const
   nb::bytes bytes = new_bytes(location.length);
   FieldRead read = read_into(sample, field, bytes, location.length);
   {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     read_fields(*dataset_, {&read, 1}, check);
   }
   bind::check(read.status);

@@ -10,7 +10,7 @@
 
 #include <array>
 
-#include "bind.h"
+#include "gil.h"
 #include "packtrain/place.h"
 #include "pixels.h"
 
@@ -34,7 +34,7 @@ nb::ndarray<nb::numpy> transform_image(const nb::bytes& data, const ImageSpec& s
   const nb::capsule owner(pixels, [](void* array) noexcept { delete[] static_cast<std::byte*>(array); });
   const Bytes encoded(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
   check([&]() -> Status {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil free;
     const MutableBytes slot(pixels, spec.bytes());
     const Status status = reader->read(encoded, key, slot);
     if (memory || reader->memory_wanted() == 0) return status;

@@ -1,11 +1,10 @@
 #include "turns.h"
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "bind.h"
+#include "gil.h"
 
 namespace packtrain::bind {
 namespace {
@@ -13,20 +12,12 @@ namespace {
 struct AllLoaders {
   std::mutex mutex;
   std::vector<std::weak_ptr<SharedLoader>> loaders;
-  std::atomic<bool> leaving = false;
-  std::thread::id leaver;
 };
 
 // Never destroyed: threads that have stayed behind may look at it until the process is gone.
 AllLoaders& all() {
   static auto* loaders = new AllLoaders;
   return *loaders;
-}
-
-bool must_stay() { return all().leaving.load() && std::this_thread::get_id() != all().leaver; }
-
-[[noreturn]] void stay() {
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
 }  // namespace
@@ -40,11 +31,10 @@ std::shared_ptr<SharedLoader> SharedLoader::make(std::unique_ptr<Loader> loader)
 }
 
 void SharedLoader::leave_all() {
+  begin_leaving();
   std::vector<std::shared_ptr<SharedLoader>> loaders;
   {
     std::lock_guard lock(all().mutex);
-    all().leaver = std::this_thread::get_id();
-    all().leaving.store(true);
     for (const auto& one : all().loaders) {
       if (auto loader = one.lock()) loaders.push_back(std::move(loader));
     }
@@ -53,8 +43,7 @@ void SharedLoader::leave_all() {
 }
 
 Status SharedLoader::begin_call() {
-  if (all().leaving.load())
-    return Status(Code::invalid, "the interpreter is ending: nothing is loaded any more");
+  if (is_leaving()) return Status(Code::invalid, "the interpreter is ending: nothing is loaded any more");
   std::lock_guard lock(mutex_);
   if (under_way_) {
     return Status(
@@ -79,13 +68,9 @@ void SharedLoader::end_call() {
 }
 
 Status SharedLoader::start(uint64_t epoch, uint64_t consumed) {
-  if (Status begun = begin_call(); !begun.ok()) {
-    if (must_stay()) stay();
-    return begun;
-  }
+  if (Status begun = begin_call(); !begun.ok()) return begun;
   Status status = loader_->start(epoch, consumed);
   end_call();
-  if (must_stay()) stay();
   return status;
 }
 
@@ -107,15 +92,12 @@ void SharedLoader::stop() {
 Result<BatchPtr> SharedLoader::next(bool& interrupted) {
   if (Status begun = begin_call(); !begun.ok()) {
     // Asked after the refusal: the end may have come in between, and its stop() is what is under way then.
-    if (must_stay()) {
-      nb::gil_scoped_release free;
-      stay();
-    }
+    if (is_leaving()) const WithoutGil free;
     return begun;
   }
   const std::function<bool()> go_on = [&] {
     if (stopping_.load()) return false;
-    nb::gil_scoped_acquire held;
+    const nb::gil_scoped_acquire held;  // the end of the interpreter waits for this call to end
     interrupted = PyErr_CheckSignals() != 0;
     return !interrupted && !stopping_.load();
   };
@@ -125,10 +107,9 @@ Result<BatchPtr> SharedLoader::next(bool& interrupted) {
     result.emplace(loader_->next());
     end_call();
   } else {
-    nb::gil_scoped_release free;
+    const WithoutGil free;
     result.emplace(loader_->next(go_on));
     end_call();
-    if (must_stay()) stay();
   }
   return std::move(*result);
 }

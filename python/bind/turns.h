@@ -26,8 +26,8 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   Loader& loader() { return *loader_; }  // for what may be asked at any moment
   const Loader& loader() const { return *loader_; }
 
-  // The interpreter ends: every loader is stopped. A thread that is in a call, or comes with one, stays there
-  // for the rest of the process: it could not get the GIL back.
+  // The interpreter ends: every loader is stopped. A thread that is in a call, or comes with one, stays
+  // there.
   static void leave_all();
 
  private:

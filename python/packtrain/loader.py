@@ -171,6 +171,7 @@ class Loader:
     def _use(self, engine: _core.Loader) -> None:
         self._engine = engine
         self._stop = weakref.finalize(self, engine.stop)
+        self._stop.atexit = False  # leave_loaders does it, and keeps threads that load from seeing an error
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank."""

@@ -89,21 +89,35 @@ def test_threads_that_share_an_iterator_take_turns(train: pt.Dataset) -> None:
         assert sorted(i for batch in batches for i in batch["index"].tolist()) == list(range(36))
 
 
-def test_a_daemon_thread_does_not_spoil_the_end_of_the_program(packed: Path) -> None:
-    program = f"""
-import threading, time, sys
-import packtrain as pt
-loader = pt.Loader({str(packed)!r}, split="train", batch_size=12, image=pt.Resize(300))
-def load():
+LOADS = """
+loader = pt.Loader(sys.argv[2], split="train", batch_size=12, image=pt.Resize(300))
+def work():
     while True:
         for batch in loader:
             pass
-threading.Thread(target=load, daemon=True).start()
+"""
+READS = """
+dataset = pt.Dataset(sys.argv[2])
+def work():
+    while True:
+        dataset.read(range(len(dataset)))
+"""
+
+
+@pytest.mark.parametrize("work", [LOADS, READS], ids=["loads", "reads"])
+def test_a_daemon_thread_does_not_spoil_the_end_of_the_program(packed: Path, work: str) -> None:
+    program = f"""
+import os, threading, time, sys
+import packtrain as pt
+{work}
+# At once, so that the end does not come before it:
+threading.excepthook = lambda told: os.write(2, repr(told.exc_value).encode())
+threading.Thread(target=work, daemon=True).start()
 time.sleep(float(sys.argv[1]))
 """
-    for seconds in ("0.05", "0.2", "0.3", "0.45"):
+    for seconds in ("0", "0.02", "0.05", "0.1", "0.2", "0.3", "0.45"):
         done = subprocess.run(
-            [sys.executable, "-c", program, seconds], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", program, seconds, packed], capture_output=True, text=True, timeout=60
         )
         assert (done.returncode, done.stderr) == (0, "")
 
