@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <ostream>
 #include <random>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/test_counts.h"
 #include "format/columns.h"
 #include "io/test_storage.h"
 #include "packtrain/format.h"
@@ -300,7 +300,7 @@ TEST_P(ContainerConformance, TruncationAtAnyByteIsCorruptOrLosesNothingSilently)
   ASSERT_TRUE(whole.ok()) << whole.status().text();
   for (const std::string& name : files()) {
     std::string file = "/set/" + name, bytes = get(storage_, file);
-    const uint64_t step = std::getenv("PACKTRAIN_FEW") ? 7 : 1;
+    const uint64_t step = few_will_do() ? 7 : 1;
     for (uint64_t length = 0; length < bytes.size(); length += step) {
       MemoryStorage cut;
       for (const std::string& other : files()) put(cut, "/set/" + other, get(storage_, "/set/" + other));
@@ -335,7 +335,7 @@ TEST_P(ContainerConformance, FlippedBitsNeverCrash) {
   write(samples);
   std::mt19937 rng(11);
   std::vector<std::string> names = files();
-  const int rounds = std::getenv("PACKTRAIN_SOAK") ? 3000 : std::getenv("PACKTRAIN_FEW") ? 50 : 500;
+  const int rounds = count_of(50, 500, 3000);
   for (int round = 0; round < rounds; ++round) {
     std::string file = "/set/" + names[rng() % names.size()], bytes = get(storage_, file);
     size_t at = rng() % bytes.size();

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "base/test_counts.h"
 #include "io/cached_read.h"
 #include "io/posix_file.h"
 #include "io/test_storage.h"
@@ -205,6 +206,7 @@ struct MemoryFd {
 };
 
 TEST_P(ReadsTest, LongerThanOneCallTakesIsCutAndJoined) {
+  if (few_will_do()) GTEST_SKIP() << "ThreadSanitizer would note every byte of it, for one thread";
   // Neither the file, which is one hole, nor the buffer, which is the same few pages over and over, takes
   // memory.
   constexpr uint64_t kWindow = uint64_t{4} << 20;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/keyed_random.h"
+#include "base/test_counts.h"
 #include "order/test_orders.h"
 #include "order/test_statistics.h"
 
@@ -54,7 +55,7 @@ void check_epoch(const Order& order, uint64_t epoch) {
 
 TEST(BatchesTest, RanksAreEqualAndMeetEverySampleOnce) {
   KeyedRandom random(1);
-  const int tries = soaking() ? 20000 : 10000;
+  const int tries = count_of(1000, 10000, 20000);
   for (int i = 0; i < tries; ++i) {
     const OrderKind kind = kKinds[random.below(3)];
     const auto last = static_cast<LastBatch>(random.below(3));
@@ -99,7 +100,7 @@ TEST(BatchesTest, HoldTheSameSamplesForAnyWorldSize) {
 TEST(BatchesTest, ResumeBringsExactlyTheUnseenSamples) {
   KeyedRandom random(2);
   constexpr uint32_t kWorlds[] = {1, 2, 3, 4, 6, 8, 64};
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < count_of(100, 600, 600); ++i) {
     const OrderKind kind = kKinds[i % 3];
     const uint64_t samples = 1 + random.below(4000), epoch = random.below(100);
     std::vector<int> seen(samples);

@@ -1,20 +1,12 @@
-// For tests: how far counts may lie from what chance gives, and how much of it is tried.
+// For tests: how far counts may lie from what chance gives.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace packtrain {
-
-// PACKTRAIN_SOAK=1 asks for the full counts.
-inline bool soaking() {
-  const char* value = std::getenv("PACKTRAIN_SOAK");
-  return value != nullptr && std::string_view(value) == "1";
-}
 
 inline double chi_squared(std::span<const uint32_t> counts, double expected) {
   double sum = 0;
