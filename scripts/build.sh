@@ -8,7 +8,7 @@ find_clang() {
 
 # What two presets compile with equal flags is compiled once, wherever it is built: ccache sees names relative to the
 # folder of the build, and all of those lie equally deep.
-export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
+export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${root:?}
 
 # watch_build LOG: tells how far the build is that writes LOG, on a terminal every second in one line, elsewhere every
 # half minute. Runs beside the build, in the background, until it is ended or this shell is gone.
