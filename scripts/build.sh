@@ -46,7 +46,7 @@ build() {
       ;;
     minimal)
       base=dev
-      for library in URING ISAL DEFLATE ZSTD ZLIB PNG WEBP FLAC LZ4 BLOSC; do
+      for library in $(sed -n 's/^packtrain_optional(\([A-Z0-9]*\) .*/\1/p' cmake/libraries.cmake); do
         options+=("-DPACKTRAIN_WITHOUT_$library=ON")
       done
       options+=(-DPACKTRAIN_BENCH=OFF)

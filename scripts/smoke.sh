@@ -22,5 +22,8 @@ import packtrain
 package = pathlib.Path(packtrain.__file__).parent
 for name in ("_core.pyi", "py.typed"):
     assert (package / name).is_file(), f"{name} is not installed"
+loader = packtrain.Loader("photos.pt", batch_size=8, image=packtrain.RandomResizedCrop(32))
+assert [batch["image"].shape for batch in loader] == [(8, 3, 32, 32)] * 3
+assert len(packtrain.Dataset("photos.pt")[0]["jpg"]) > 0
 print("import packtrain", packtrain.__version__)
 PYTHON

@@ -1,4 +1,4 @@
-"""What takes long: kills, flipped bits, lack of room, changing sources, readers, fuzzing, sizes, formats.
+"""What takes long: kills, flipped bits, lack of room, changing sources, readers, fuzzing, sizes, formats, installing.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
 same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.
@@ -24,6 +24,7 @@ from soaking.damage import flips, header_flips, truncations
 from soaking.formats import formats
 from soaking.fuzzing import fuzzing
 from soaking.images import images
+from soaking.install import install
 from soaking.interop import interop
 from soaking.kills import kills
 from soaking.room import room
@@ -47,6 +48,7 @@ PARTS: dict[str, Part] = {
     "sizes": sizes,
     "formats": formats,
     "order": order,
+    "install": install,
     "arm": arm,
     "fuzzing": fuzzing,
     "containers": containers,  # after fuzzing, which brings the build with AddressSanitizer up to date

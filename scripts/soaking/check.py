@@ -24,6 +24,7 @@ class Counts:
     large_file_bytes: int  # 0: left out
     format_samples: int  # of one container, in every format
     format_bytes: int
+    installs: bool
 
 
 FULL = Counts(
@@ -37,6 +38,7 @@ FULL = Counts(
     large_file_bytes=3_000_000_000,
     format_samples=100_000,
     format_bytes=3_000_000_000,
+    installs=True,
 )
 SMALL = Counts(
     kills=6,
@@ -49,6 +51,7 @@ SMALL = Counts(
     large_file_bytes=0,
     format_samples=500,
     format_bytes=10_000_000,
+    installs=False,
 )
 
 
