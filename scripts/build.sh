@@ -46,9 +46,7 @@ build() {
       ;;
     minimal)
       base=dev
-      for library in $(sed -n 's/^packtrain_optional(\([A-Z0-9]*\) .*/\1/p' cmake/libraries.cmake); do
-        options+=("-DPACKTRAIN_WITHOUT_$library=ON")
-      done
+      while read -r library; do options+=("-DPACKTRAIN_WITHOUT_$library=ON"); done < <(scripts/optional.sh)
       options+=(-DPACKTRAIN_BENCH=OFF)
       ;;
     bench)

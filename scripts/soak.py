@@ -1,4 +1,4 @@
-"""What takes long: kills, flipped bits, lack of room, changing sources, readers, fuzzing, sizes, formats, installing.
+"""What takes long: kills, flipped bits, lack of room, changes, readers, fuzzing, sizes, formats, installing.
 
 `./dev soak` runs the full counts and keeps its log under bench/runs; `--small`, for `./dev test`, runs the
 same with small counts and keeps no log. Needs build/dev; all is made in a scratch folder, gone afterwards.

@@ -22,9 +22,7 @@ case $way in
     ;;
   plain) ;;
   minimal)
-    for library in $(sed -n 's/^packtrain_optional(\([A-Z0-9]*\) .*/\1/p' cmake/libraries.cmake); do
-      options+=(-C "cmake.define.PACKTRAIN_WITHOUT_$library=ON")
-    done
+    while read -r library; do options+=(-C "cmake.define.PACKTRAIN_WITHOUT_$library=ON"); done < <(scripts/optional.sh)
     ;;
   *)
     echo "there is no way '$way' to install: plain, minimal" >&2

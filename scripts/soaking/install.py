@@ -1,4 +1,4 @@
-"""What users install: `pip install .` as they type it, the same where no optional library is there, the wheel.
+"""What users install: `pip install .` as they type it, the same without optional libraries, the wheel.
 
 The gate installs once too, with the flags of the other builds, so that ccache has most of it.
 """
