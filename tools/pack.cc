@@ -81,7 +81,8 @@ std::pair<std::string, std::string> parse_source(const std::string& text) {
 
 Json report_json(const PackReport& report) {
   Json json = Json::object();
-  json.set("out", report.out).set("published", report.published).set("samples", report.samples);
+  json.set("out", report.out).set("published", report.published).set("found", report.found);
+  json.set("samples", report.samples);
   json.set("shards", report.shards).set("bytes", report.bytes).set("payload_bytes", report.payload_bytes);
   json.set("inodes_before", report.inodes_before).set("inodes_after", report.inodes_after);
   json.set("shards_written", report.shards_written).set("shards_kept", report.shards_kept);
@@ -92,9 +93,10 @@ Json report_json(const PackReport& report) {
                           .set("other", report.other_skipped));
   Json bad = Json::array();
   for (const BadSample& sample : report.bad) {
-    bad.push(Json::object().set("path", printable(sample.path)).set("what", sample.what));
+    bad.push(
+        Json::object().set("path", printable(sample.path)).set("what", sample.what).set("key", sample.key));
   }
-  json.set("bad", std::move(bad));
+  json.set("bad", std::move(bad)).set("bad_samples", report.bad_samples);
   Json compression = Json::array();
   for (const FieldCompression& finding : report.compression) {
     compression.push(Json::object()
@@ -159,11 +161,12 @@ void say_skipped(Run& run, const PackReport& report) {
 void say_bad(Run& run, const PackReport& report) {
   constexpr size_t kNamed = 20;
   for (size_t i = 0; i < report.bad.size() && i < kNamed; ++i) {
-    run.warn("  " + printable(report.bad[i].path) +
-             (report.bad[i].what.empty() ? "" : ": " + report.bad[i].what));
+    run.warn("  " + bad_in_words(report.bad[i]));
   }
   if (report.bad.size() > kNamed)
     run.warn("  and " + count_in_words(report.bad.size() - kNamed) + " more (--json lists them)");
+  if (report.bad.size() < report.bad_samples)  // of each sample at least one file is named, if any is
+    run.warn("  and " + count_in_words(report.bad_samples - report.bad.size()) + " that are not named");
 }
 
 void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
@@ -200,15 +203,18 @@ void say_done(Run& run, const PackReport& report) {
                      "/s)"
                : ""));
   if (report.shards_kept > 0) {
-    run.say("continued: " + count_in_words(report.shards_kept) + " shards were whole from an earlier run");
+    run.say("continued: " + counted(report.shards_kept, "shard") +
+            (report.shards_kept == 1 ? " was" : " were") + " whole from an earlier run");
   }
   if (report.inodes_before > 0) {
     run.say("inodes: " + count_in_words(report.inodes_before) + " before, " +
             count_in_words(report.inodes_after) + " after");
   }
   if (!report.bad.empty()) {
-    run.warn("left out " + counted(report.bad.size(), "sample") +
-             " that cannot be read; the manifest lists them:");
+    const bool all_named = report.bad.size() >= report.bad_samples;
+    run.warn("left out " + counted(report.bad_samples, "sample") +
+             " that cannot be read; the manifest lists " +
+             (all_named ? "them:" : count_in_words(report.bad.size()) + " of their files:"));
     say_bad(run, report);
   }
   say_skipped(run, report);
@@ -256,6 +262,10 @@ Status run_pack(PackArguments& arguments, Run& run) {
     run.say("planned " + counted(report.samples, "sample") + " in " + counted(report.shards, "shard") +
             "; run the same "
             "command without --plan, in one or several tasks, to write them");
+  } else if (report.found) {
+    run.say("was there already, packed with these options: " + counted(report.samples, "sample") + " in " +
+            counted(report.shards, "shard") + "; nothing was left for this task to do");
+    run.say(report.out);
   } else if (report.published) {
     say_done(run, report);
   } else {

@@ -63,6 +63,7 @@ struct Manifest {
   std::vector<FileSpec> files;       // index.npz, names.npz, sidecars
   std::string index_directory_hash;  // xxh3-64 of index.npz's zip directory, 16 hex digits: binds every
                                      // column's CRC-32
+  std::string names_directory_hash;  // the same of names.npz; empty in older datasets: not compared
   std::string source_json;  // a JSON object: how it came to be (options, skipped samples); may be empty
   std::string id;           // hash of the manifest's bytes, 32 hex digits; set by encode and decode
 

@@ -62,9 +62,13 @@ struct ConversionCost {
 };
 std::string cost_in_words(const ConversionCost& cost);
 
+// A file, or what else stands in the way of a sample. A sample with several bad files has one for each.
 struct BadSample {
   std::string path, what;
+  std::string key;  // of the sample; "" for what was found bad before samples had keys
 };
+// "PATH: WHAT (sample KEY)"
+std::string bad_in_words(const BadSample& bad);
 
 // What a look at some of a field's values says about compressing it.
 struct FieldCompression {
@@ -81,13 +85,16 @@ struct FieldCompression {
 struct PackReport {
   std::string out;
   bool published = false;                       // false: dry run, plan only, or other tasks are not done
+  bool found = false;                           // it was there, whole, before this one of several tasks began
   uint64_t samples = 0, shards = 0, bytes = 0;  // bytes: of the shards
   uint64_t payload_bytes = 0;
   uint64_t inodes_before = 0, inodes_after = 0;
   uint64_t shards_written = 0, shards_kept = 0, shards_missing = 0;  // kept: whole from an earlier run
   uint64_t renamed = 0;                                              // keys that differ from their path
   uint64_t hidden_skipped = 0, temporary_skipped = 0, other_skipped = 0;
-  std::vector<BadSample> bad;  // left out (skip_bad), or why it failed
+  std::vector<BadSample>
+      bad;                   // left out (skip_bad), or why it failed; of what the scan found, the first 1000
+  uint64_t bad_samples = 0;  // how many samples that are, named or not; an unreadable folder counts as one
   std::vector<std::string> fields, splits;
   std::vector<std::string> roots;             // folders that the paths of trees and lists are relative to
   std::vector<std::string> warnings;          // what the scan found odd, a sentence each
@@ -168,7 +175,7 @@ struct ExtractOptions {
 struct ExtractReport {
   uint64_t samples = 0, files = 0, bytes = 0, folders = 0;  // what was written
   uint64_t shared = 0;  // fields that are the same file as another's, with the same bytes: written once
-  std::vector<BadSample> bad;  // left out (skip_bad), by key
+  std::vector<BadSample> bad;  // left out (skip_bad), by key, which is their path too
 };
 Result<ExtractReport> extract(Storage& storage, std::string_view dataset, const ExtractOptions& options);
 

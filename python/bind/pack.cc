@@ -37,9 +37,10 @@ Enum choose(std::string_view argument, const std::string& given, const std::arra
 std::string native(const std::optional<Path>& path) { return path ? path->name : std::string(); }
 
 void bind_pack_report(nb::module_& module) {
-  ReportClass<BadSample>(module, "BadSample", "A file that could not be packed.")
+  ReportClass<BadSample>(module, "BadSample", "A file that could not be packed, or a damaged sample.")
       .field("path", &BadSample::path, "Where it is.")
-      .field("what", &BadSample::what, "What is wrong with it.");
+      .field("what", &BadSample::what, "What is wrong with it.")
+      .field("key", &BadSample::key, "Its sample; '' for what was found bad before samples had keys.");
   ReportClass<ConversionCost>(
       module, "ConversionCost",
       "What converting images costs, measured on some of them before anything is written.")
@@ -76,11 +77,14 @@ void bind_pack_report(nb::module_& module) {
       .field("shards_written", &PackReport::shards_written, "How many shards this run wrote.")
       .field("shards_kept", &PackReport::shards_kept, "How many were whole from an earlier run.")
       .field("shards_missing", &PackReport::shards_missing, "How many other tasks still have to write.")
+      .field("found", &PackReport::found, "Whether it was there before this one of several tasks began.")
       .field("renamed", &PackReport::renamed, "Samples whose key differs from their path.")
       .field("hidden_skipped", &PackReport::hidden_skipped, "Hidden files that were left out.")
       .field("temporary_skipped", &PackReport::temporary_skipped, "Temporary files that were left out.")
       .field("other_skipped", &PackReport::other_skipped, "Devices, sockets and the like, left out.")
       .field("bad", &PackReport::bad, "What could not be read: left out (skip_bad), or why it failed.")
+      .field("bad_samples", &PackReport::bad_samples,
+             "How many samples that are; of what the scan found, only the first are named.")
       .field("roots", &PackReport::roots, "Folders that the paths of trees and lists are relative to.")
       .field("warnings", &PackReport::warnings, "What was found odd in the source, a sentence each.")
       .field("compression", &PackReport::compression,

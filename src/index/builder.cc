@@ -446,6 +446,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
   finished.index_npz = index.finish();
   finished.names_npz = names.finish();
   manifest.index_directory_hash = npz_directory_hash(as_bytes(finished.index_npz)).value();
+  manifest.names_directory_hash = npz_directory_hash(as_bytes(finished.names_npz)).value();
   state_ = std::make_unique<State>();
   return finished;
 }

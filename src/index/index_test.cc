@@ -164,6 +164,52 @@ TEST_F(IndexTest, IndexOfAnotherDatasetIsRefused) {
   EXPECT_NE(dataset.status().text().find("does not belong"), std::string::npos);
 }
 
+TEST_F(IndexTest, NamesOfAnotherDatasetAreRefused) {
+  put("a.tar", kShard);
+  publish(three_samples().finish());
+  const auto expect_refused = [&](std::string_view word) {
+    auto dataset = open();  // names are opened when they are asked for
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    for (const Status& status :
+         {(*dataset)->key(0).status(), (*dataset)->path(0, 0).status(), (*dataset)->find("one").status()}) {
+      EXPECT_EQ(status.code(), Code::corrupt);
+      EXPECT_NE(status.text().find("names.npz"), std::string::npos) << status.text();
+      EXPECT_NE(status.text().find(word), std::string::npos) << status.text();
+    }
+    SampleBytes bytes;
+    EXPECT_TRUE((*dataset)->read(0, bytes).ok());
+  };
+  std::string names = read_whole(posix_storage(), folder_ + "/names.npz").value();
+  const size_t key = names.find("onetwothree");
+  ASSERT_NE(key, names.npos);
+  // As another dataset of as many samples and bytes would have it.
+  IndexBuilder other;
+  const uint32_t shard = other.add_shard({.path = "a.tar", .format = "webdataset", .bytes = kShard.size()});
+  for (const std::string sample : {"eno", "owt", "eerht"}) {
+    other.begin_sample(sample);
+    other.add_field("cls", shard, 3, 1, CheckKind::none, 0, "was/cls");
+    if (sample != "owt") other.add_field("txt", shard, 0, 3, CheckKind::none, 0, "was/txt");
+    ASSERT_TRUE(other.end_sample().ok());
+  }
+  const std::string foreign = other.finish().names_npz;
+  ASSERT_EQ(foreign.size(), names.size());
+  put("names.npz", foreign);
+  expect_refused("does not belong");
+  put("names.npz", names + "x");
+  expect_refused("bytes instead of");
+}
+
+TEST_F(IndexTest, ADatasetThatDoesNotBindItsNamesIsRead) {
+  put("a.tar", kShard);
+  IndexBuilder::Finished finished = three_samples().finish();
+  finished.manifest.names_directory_hash.clear();
+  EXPECT_EQ(finished.manifest.encode().find("names_directory_hash"), std::string::npos);
+  publish(std::move(finished));
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok());
+  EXPECT_EQ(*(*dataset)->key(1), "two");
+}
+
 TEST_F(IndexTest, EveryFlippedBitOfTheManifestIsNoticed) {
   std::string text = three_samples().finish().manifest.encode();
   ASSERT_TRUE(Manifest::decode(text).ok());

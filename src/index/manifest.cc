@@ -73,6 +73,7 @@ std::string Manifest::encode() {
   }
   json.append("files", std::move(list));
   json.append("index_directory_hash", index_directory_hash);
+  if (!names_directory_hash.empty()) json.append("names_directory_hash", names_directory_hash);
   if (!source_json.empty()) {
     auto source = Json::parse(source_json);
     assert(source.ok());
@@ -142,6 +143,7 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
     manifest.files.push_back({file["path"].as_string(), file["bytes"].as_uint(), file["hash"].as_string()});
   }
   manifest.index_directory_hash = json["index_directory_hash"].as_string();
+  manifest.names_directory_hash = json["names_directory_hash"].as_string();
   if (json.has("source")) manifest.source_json = json["source"].dump();
   return manifest;
 }

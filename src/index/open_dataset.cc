@@ -7,6 +7,10 @@
 namespace packtrain {
 namespace {
 
+// What helps where a file of a dataset is not what the manifest says.
+constexpr std::string_view kRestore =
+    "run packtrain verify, and restore the files it names from another copy";
+
 struct StringMapping : Mapping {
   explicit StringMapping(std::string bytes_of) : text(std::move(bytes_of)) {}
   Bytes bytes() const override { return as_bytes(text); }
@@ -22,6 +26,22 @@ Result<std::string_view> piece(std::span<const uint64_t> ends, std::string_view 
 
 }  // namespace
 
+// That a file is the one the manifest was written with: its size, and its zip directory, which holds the
+// check of every column. Costs the same for any number of samples.
+Status OpenDataset::check_bound(Bytes bytes, std::string_view name, std::string_view directory_hash) const {
+  for (const FileSpec& file : manifest_.files) {
+    if (file.path == name && file.bytes != bytes.size())
+      return Status(Code::corrupt, "has " + std::to_string(bytes.size()) + " bytes instead of " +
+                                       std::to_string(file.bytes) + ": it was cut or replaced; " +
+                                       std::string(kRestore));
+  }
+  PACKTRAIN_ASSIGN(hash, npz_directory_hash(bytes));
+  if (hash == directory_hash) return {};
+  return Status(Code::corrupt,
+                "does not belong to the manifest beside it: one of them was replaced or damaged; " +
+                    std::string(kRestore));
+}
+
 Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping> names) {
   index_ = std::move(index);
   {
@@ -29,12 +49,7 @@ Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping
     names_mapping_ = std::move(names);
   }
   const Bytes bytes = index_->bytes();
-  PACKTRAIN_ASSIGN(hash, npz_directory_hash(bytes));
-  if (hash != manifest_.index_directory_hash) {
-    return Status(
-        Code::corrupt,
-        "this index does not belong to the manifest beside it: one of them was replaced or damaged");
-  }
+  PACKTRAIN_TRY(check_bound(bytes, "index.npz", manifest_.index_directory_hash));
   PACKTRAIN_ASSIGN(columns, read_npz(bytes));
   PACKTRAIN_ASSIGN(labels, column_values<int64_t>(columns, "label", samples()));
   labels_ = labels;
@@ -110,6 +125,8 @@ Result<const Names*> OpenDataset::names() const {
     names->mapping = std::move(mapping);
   }
   const auto load = [&]() -> Status {
+    if (!manifest_.names_directory_hash.empty())
+      PACKTRAIN_TRY(check_bound(names->mapping->bytes(), "names.npz", manifest_.names_directory_hash));
     PACKTRAIN_ASSIGN(columns, read_npz(names->mapping->bytes()));
     const auto count_of = [&](std::string_view name) {
       for (const Column& column : columns) {
@@ -205,13 +222,6 @@ Result<std::shared_ptr<Dataset>> Dataset::open(Storage& storage, std::string_vie
   auto dataset = std::make_shared<OpenDataset>(storage, path, std::move(manifest).value());
   const std::string index_path = path + "/index.npz";
   PACKTRAIN_ASSIGN(index, storage.map(index_path));
-  for (const FileSpec& file : dataset->manifest().files) {
-    if (file.path == "index.npz" && file.bytes != index->bytes().size()) {
-      return Status(Code::corrupt, "has " + std::to_string(index->bytes().size()) + " bytes instead of " +
-                                       std::to_string(file.bytes) + ": it was cut or replaced")
-          .at(index_path);
-    }
-  }
   if (Status status = dataset->bind(std::move(index), nullptr); !status.ok()) return status.at(index_path);
   return std::shared_ptr<Dataset>(std::move(dataset));
 }

@@ -112,6 +112,7 @@ class OpenDataset final : public Dataset {
   void salvage() override { salvage_ = true; }
 
  private:
+  Status check_bound(Bytes bytes, std::string_view name, std::string_view directory_hash) const;
   Status bind_rows(const std::vector<Column>& columns);
   Status bind_general(const std::vector<Column>& columns);
   Result<const Names*> names() const;

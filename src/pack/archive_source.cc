@@ -250,8 +250,9 @@ Status add_compressed_shard(ScanContext& context, const Source& source, const Me
 }  // namespace
 
 Status add_compressed_archive(ScanContext& context, const Source& source) {
+  PACKTRAIN_ASSIGN(info, context.storage.stat(source.path));  // first: what changes from now on is noticed
   PACKTRAIN_ASSIGN(archive, ArchiveStream::open(context.storage, source.path));
-  const uint32_t number = context.out.add_stream(source.path, source.name);
+  const uint32_t number = context.out.add_stream({source.path, info.size, info.mtime_ns}, source.name);
   Members members;
   ShardDetector detector;
   ArchiveStream::Member member;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "packtrain/index.h"
+#include "packtrain/pack.h"
 #include "packtrain/progress.h"
 #include "packtrain/status.h"
 #include "packtrain/storage.h"
@@ -54,6 +55,13 @@ struct CatalogRoot {
   std::string prefix;  // what stands in front of a path in the dataset's own names: "" or a split's name
 };
 
+// A file that holds many fields, and what it is known by.
+struct PieceFile {
+  std::string path;
+  uint64_t bytes = 0;
+  int64_t mtime_ns = 0;
+};
+
 struct Skipped {  // what was left out, and why; counted in full, named up to a limit
   uint64_t hidden = 0, temporary = 0, special = 0, broken_links = 0, loops = 0, empty_folders = 0;
   std::vector<std::string> examples;
@@ -65,7 +73,7 @@ struct Catalog {
   std::vector<std::string> classes;
   std::vector<CatalogRoot> roots;
   std::vector<std::shared_ptr<Dataset>> containers;
-  std::vector<std::string> streams;    // paths of tar.gz, tar.zst
+  std::vector<PieceFile> streams;      // tar.gz, tar.zst
   std::vector<CatalogSample> samples;  // in source order: by path for trees, as listed for lists
   std::vector<Cell> cells;
   std::string names;   // every path and stem
@@ -73,8 +81,13 @@ struct Catalog {
   uint64_t files = 0;  // inodes the source takes: files and folders
   uint64_t bytes = 0;  // of all cells
   Skipped skipped;
-  std::vector<std::string> missing;  // what a list names as a file and no file is, up to 1000
+  // Samples that were taken out, counted in full and named up to a limit, one file each: those whose files a
+  // list names and that are not there; and those that vanished or could not be looked at during the scan. A
+  // folder that cannot be listed counts as one of the latter.
+  std::vector<std::string> missing;
   uint64_t missing_count = 0;
+  std::vector<BadSample> unreadable;
+  uint64_t unreadable_count = 0;
   std::vector<std::string> warnings;  // what the user should know, a sentence each
   // What stands in front of the paths of containers[i] and streams[i], as CatalogRoot::prefix does for files.
   std::vector<std::string> container_prefixes, stream_prefixes;

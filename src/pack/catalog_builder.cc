@@ -10,7 +10,7 @@ namespace packtrain {
 namespace {
 
 constexpr uint64_t kLabelText = UINT64_MAX;  // Cell::where of a "cls" whose digits are not known yet
-constexpr size_t kMostMissingNamed = 1000;   // missing files that are named
+constexpr size_t kMostNamed = 1000;          // samples without their files that are named
 
 // A name for a folder of the dataset's own names: no slash, never "." or "..".
 std::string as_component(std::string_view name) {
@@ -41,8 +41,8 @@ uint32_t CatalogBuilder::add_container(std::shared_ptr<Dataset> dataset, std::st
   return static_cast<uint32_t>(catalog_.containers.size() - 1);
 }
 
-uint32_t CatalogBuilder::add_stream(std::string_view path, std::string_view name) {
-  catalog_.streams.emplace_back(path);
+uint32_t CatalogBuilder::add_stream(PieceFile file, std::string_view name) {
+  catalog_.streams.push_back(std::move(file));
   stream_names_.emplace_back(name);
   return static_cast<uint32_t>(catalog_.streams.size() - 1);
 }
@@ -214,23 +214,34 @@ void CatalogBuilder::set_prefixes() {
   for (size_t i = 0; i < stream_names_.size(); ++i) catalog_.stream_prefixes[i] = unique(stream_names_[i]);
 }
 
-void CatalogBuilder::settle_missing() {
+void CatalogBuilder::note_unreadable(BadSample bad) {
+  ++catalog_.unreadable_count;
+  if (catalog_.unreadable.size() < kMostNamed) catalog_.unreadable.push_back(std::move(bad));
+}
+
+void CatalogBuilder::settle_missing(const std::vector<LookFailure>& failures) {
   catalog_.bytes = 0;
   size_t samples_kept = 0;
   uint64_t cells_kept = 0;
+  const auto take_out = [&](uint64_t number) {
+    const auto failure = std::lower_bound(failures.begin(), failures.end(), number,
+                                          [](const LookFailure& a, uint64_t cell) { return a.cell < cell; });
+    if (failure != failures.end() && failure->cell == number) return note_unreadable(failure->bad);
+    ++catalog_.missing_count;
+    if (catalog_.missing.size() < kMostNamed)
+      catalog_.missing.emplace_back(catalog_.name(catalog_.cells[number].path));
+  };
   for (size_t i = 0; i < catalog_.samples.size(); ++i) {
     // Read before anything moves: what is kept never overtakes what is looked at.
     const uint64_t first = catalog_.samples[i].first_cell, end = catalog_.end_cell(i);
-    bool missing = false;
-    for (uint64_t c = first; c < end; ++c) {
-      const Cell& cell = catalog_.cells[c];
-      if (cell.origin != Origin::file || cell.mtime_ns != kNotThere) continue;
-      missing = true;
-      ++catalog_.missing_count;
-      if (catalog_.missing.size() < kMostMissingNamed)
-        catalog_.missing.emplace_back(catalog_.name(cell.path));
+    uint64_t missing = first;
+    while (missing < end &&
+           (catalog_.cells[missing].origin != Origin::file || catalog_.cells[missing].mtime_ns != kNotThere))
+      ++missing;
+    if (missing < end) {
+      take_out(missing);
+      continue;
     }
-    if (missing) continue;
     CatalogSample sample = catalog_.samples[i];
     sample.first_cell = cells_kept;
     for (uint64_t c = first; c < end; ++c) {

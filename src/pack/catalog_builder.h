@@ -18,6 +18,12 @@ namespace packtrain {
 inline constexpr int64_t kNotLookedAt = INT64_MIN;
 inline constexpr int64_t kNotThere = INT64_MIN + 1;
 
+// A file that could not be looked at.
+struct LookFailure {
+  uint64_t cell = 0;
+  BadSample bad;
+};
+
 // Takes the samples of one source after the other. Classes are numbered once all are known: until finish() a
 // label of a source with named labels is a provisional number from class_id(). One thread at a time; linear
 // in all.
@@ -33,7 +39,7 @@ class CatalogBuilder {
   // dataset's names if there are several roots, containers and streams.
   uint32_t add_root(std::string_view folder, std::string_view name);
   uint32_t add_container(std::shared_ptr<Dataset> dataset, std::string_view name);
-  uint32_t add_stream(std::string_view path, std::string_view name);
+  uint32_t add_stream(PieceFile file, std::string_view name);
   uint32_t split(std::string_view name);
   Result<uint16_t> field(std::string_view name);  // Code::unsupported beyond 65,535
   int64_t class_id(std::string_view name);
@@ -57,9 +63,11 @@ class CatalogBuilder {
   // dataset had them; by sorted name. Sets prefixes. Afterwards the catalog is whole but for the sizes of
   // files.
   Status finish(const std::vector<std::string>& classes, std::string_view classes_file);
-  // Takes samples out that have a file marked kNotThere, names their files in Catalog::missing, and adds up
-  // bytes.
-  void settle_missing();
+  // A folder or link of the source that cannot be read.
+  void note_unreadable(BadSample bad);
+  // Takes samples out that have a file marked kNotThere and adds up bytes. `failures`, by cell, say why where
+  // the reason is another than that a list names what is not there.
+  void settle_missing(const std::vector<LookFailure>& failures);
   Catalog take() { return std::move(catalog_); }
 
  private:

@@ -117,7 +117,7 @@ Result<Heads> read_stream_heads(Storage& storage, const Plan& plan, const std::v
   for (const Cell* cell : wanted) {
     if (!stream || cell->source != source) {
       source = cell->source;
-      PACKTRAIN_ASSIGN(opened, open_planned_stream(storage, plan.stream_files[source]));
+      PACKTRAIN_ASSIGN(opened, open_planned_stream(storage, plan.catalog.streams[source]));
       stream = std::move(opened);
       member = {};
       member.number = UINT64_MAX;

@@ -33,7 +33,7 @@ struct ConversionTrial {
 
 Status archive_has_changed(const Plan& plan, const Cell& cell) {
   return Status(Code::corrupt, "has changed since it was listed")
-      .at(printable(plan.catalog.streams[cell.source]));
+      .at(printable(plan.catalog.streams[cell.source].path));
 }
 
 // An image to be tried. What comes out of a compressed archive was read before: it has no random access.
@@ -100,7 +100,7 @@ Status read_streamed(Storage& storage, const Plan& plan, std::span<ChosenImage> 
     const Cell& cell = *image.cell;
     if (cell.origin != Origin::stream || cell.size > kLargestTried) continue;
     if (open_source != cell.source) {
-      PACKTRAIN_ASSIGN(opened, ArchiveStream::open(storage, plan.catalog.streams[cell.source]));
+      PACKTRAIN_ASSIGN(opened, ArchiveStream::open(storage, plan.catalog.streams[cell.source].path));
       stream = std::move(opened);
       open_source = cell.source;
       PACKTRAIN_ASSIGN(found, stream->next(member));

@@ -146,7 +146,8 @@ class FileMaker {
   void report_into(ExtractReport& report) {
     Lock lock(mutex_);
     std::sort(left_out_.begin(), left_out_.end());
-    for (auto& [sample, what] : left_out_) report.bad.push_back({name_of(sample), std::move(what)});
+    for (auto& [sample, what] : left_out_)
+      report.bad.push_back({name_of(sample), std::move(what), name_of(sample)});
     report.samples = plan_.samples().size() - left_out_.size();
     report.files = files_;
     report.bytes = bytes_;

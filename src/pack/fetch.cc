@@ -27,7 +27,7 @@ std::string Fetcher::source_path(const Cell& cell) const {
     case Origin::container:
       return cell.inner_field > 0 ? plan_.piece_files[plan_.pieces[cell.where].file].path : "a container";
     case Origin::stream:
-      return plan_.catalog.streams[cell.source];
+      return plan_.catalog.streams[cell.source].path;
     case Origin::text:
       return "a made field";
   }

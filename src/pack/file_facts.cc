@@ -17,7 +17,6 @@ namespace {
 constexpr uint64_t kCellsPerTurn = 8;
 constexpr uint64_t kFewFiles = 20000;  // near storage answers so many in some tens of milliseconds
 constexpr uint32_t kNearThreads = 4;
-constexpr size_t kMostFoldersNamed = 5;
 
 // No filesystem has such a name, but asking for it is a failure on some and an absence on others.
 bool is_impossible(std::string_view path) {
@@ -51,17 +50,12 @@ class Looker {  // thread-safe but for its constructor and outcome()
     }
   }
 
-  Status outcome() EXCLUDES(mutex_) {
+  Result<std::vector<LookFailure>> outcome() EXCLUDES(mutex_) {
     if (!stopped_.ok()) return stopped_;
     Lock lock(mutex_);
-    if (failures_.empty()) return {};
-    std::sort(failures_.begin(), failures_.end());
-    std::string text;
-    for (size_t i = 0; i < std::min(failures_.size(), kMostFoldersNamed); ++i)
-      text += (i == 0 ? "" : "; ") + failures_[i].second;
-    if (failures_.size() > kMostFoldersNamed)
-      text += "; and " + std::to_string(failures_.size() - kMostFoldersNamed) + " more";
-    return Status(Code::io, text + ": make them readable or take them out of the source, then run it again");
+    std::sort(failures_.begin(), failures_.end(),
+              [](const LookFailure& a, const LookFailure& b) { return a.cell < b.cell; });
+    return std::move(failures_);
   }
 
   void set_files(uint64_t files) { files_ = files; }
@@ -89,20 +83,18 @@ class Looker {  // thread-safe but for its constructor and outcome()
       cell.mtime_ns = info->mtime_ns;
       return;
     }
-    if (listed && (info.ok() || info.status().code() == Code::not_found || is_impossible(relative))) {
-      cell.mtime_ns = kNotThere;
-      return;
-    }
-    std::string what = printable(path) + ": ";
+    cell.mtime_ns = kNotThere;
+    if (listed && (info.ok() || info.status().code() == Code::not_found || is_impossible(relative))) return;
+    std::string what;
     if (info.ok()) {
-      what += "is not a file";
+      what = "is no longer a file";
     } else if (info.status().code() == Code::not_found) {
-      what += "vanished while the source was looked at";
+      what = "vanished while the source was looked at";
     } else {
-      what += info.status().message();
+      what = info.status().message();
     }
     Lock lock(mutex_);
-    failures_.emplace_back(number, std::move(what));
+    failures_.push_back({number, {path, std::move(what), ""}});
   }
 
   Storage& storage_;
@@ -113,7 +105,7 @@ class Looker {  // thread-safe but for its constructor and outcome()
   std::atomic<bool> stop_{false};
   Status stopped_;  // written by the one thread that reports
   Mutex mutex_;
-  std::vector<std::pair<uint64_t, std::string>> failures_ GUARDED_BY(mutex_);  // by number of cell
+  std::vector<LookFailure> failures_ GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -123,11 +115,12 @@ bool is_far(std::string_view path) {
   return place.ok() && place->far();
 }
 
-Status look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog, ScanProgress& progress) {
+Result<std::vector<LookFailure>> look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog,
+                                               ScanProgress& progress) {
   uint64_t files = 0;
   for (const Cell& cell : catalog.cells)
     files += cell.origin == Origin::file && cell.mtime_ns == kNotLookedAt;
-  if (files == 0) return {};
+  if (files == 0) return std::vector<LookFailure>();
   const bool far = std::any_of(catalog.roots.begin(), catalog.roots.end(),
                                [](const CatalogRoot& root) { return is_far(root.folder); });
   uint64_t threads = far                 ? std::max<uint32_t>(in_flight, 1)
@@ -137,8 +130,9 @@ Status look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog, Sca
   Looker looker(storage, catalog, progress);
   looker.set_files(files);
   run_on("pt-stat", static_cast<uint32_t>(threads), [&](uint32_t worker) { looker.work(worker == 0); });
-  PACKTRAIN_TRY(looker.outcome());
-  return progress.tell(files, files);
+  PACKTRAIN_ASSIGN(failures, looker.outcome());
+  PACKTRAIN_TRY(progress.tell(files, files));
+  return failures;
 }
 
 }  // namespace packtrain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "pack/catalog.h"
 #include "pack/catalog_builder.h"
@@ -17,8 +18,9 @@ bool is_far(std::string_view path);
 
 // Looks at every file that is marked kNotLookedAt; up to `in_flight` at a time where the storage is far
 // (waiting, not computing, takes the time there, so this does not depend on cores), and few where it is near.
-// Files of lists that are not there, or are none, become kNotThere. Any other failure ends it with Code::io,
-// which names the first few such files.
-Status look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog, ScanProgress& progress);
+// Files that are not there, or are none, or cannot be looked at, become kNotThere; those that are not of
+// lists are given back too, in order, with the reason.
+Result<std::vector<LookFailure>> look_at_files(Storage& storage, uint32_t in_flight, Catalog& catalog,
+                                               ScanProgress& progress);
 
 }  // namespace packtrain

@@ -314,6 +314,17 @@ TEST(ListSourceTest, MissingFilesAreNamedAndLeftOut) {
   EXPECT_EQ(catalog.bytes, 2U);
 }
 
+TEST(ListSourceTest, MissingFilesAreAllCountedAndTheFirstNamed) {
+  Files storage;
+  std::string list = "path,label\n";
+  for (int i = 0; i < 1500; ++i) list += "gone" + std::to_string(i) + ".jpg,0\n";
+  put(storage, "data/l.csv", list + "a.jpg,1\n");
+  put(storage, "data/a.jpg", "a");
+  const Catalog catalog = scan_ok(storage, "data/l.csv");
+  EXPECT_EQ(catalog.missing_count, 1500U);
+  EXPECT_EQ(catalog.missing.size(), 1000U);
+}
+
 TEST(ListSourceTest, FilesListedTwiceAreTwoSamples) {
   Files storage;
   put(storage, "data/l.csv", "path\na.jpg\na.jpg\n");

@@ -24,8 +24,10 @@
 #include "pack/catalog.h"
 #include "pack/compression.h"
 #include "pack/plan.h"
+#include "pack/plan_report.h"
 #include "pack/publish.h"
 #include "pack/sidecars.h"
+#include "pack/source_changes.h"
 #include "pack/stream_spool.h"
 #include "pack/task.h"
 #include "pack/writers.h"
@@ -70,11 +72,16 @@ class Packer {
   Status check_target();
   Json own_log(const std::string& folder);
   bool published_meanwhile();
+  Status find_published(const Status& target);
   Result<Catalog> scan_sources();
   Result<Plan> make_new_plan();
   Result<Plan> load_plan();
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
+  Result<std::vector<std::string>> changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out);
+  Status source_has_changed(const std::vector<std::string>& changed);
+  Status compare_source(Plan& plan);
+  Status check_bad(const Plan& plan, uint64_t bad_samples, uint64_t left_out);
   Status write(const Plan& plan);
   Status finish(Plan& plan);
   Status dry_run();
@@ -82,13 +89,11 @@ class Packer {
   Status check_part();
   Status work();
   void estimate(const Plan& plan);
-  void describe(const Plan& plan);
   void announce(const Plan& plan) const;
   // Whether every byte's place is known before it is read.
   bool is_planned(const Plan& plan) const {
     return plan.compress == "none" && format_->layout && !plan.conversion.any();
   }
-  uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const;
   bool source_is_far(const Plan& plan) const;
 
   Storage& storage_;
@@ -96,6 +101,7 @@ class Packer {
   const Format* format_ = nullptr;
   std::string out_, part_, token_;
   bool resumed_ = false;
+  bool compare_at_end_ = false;  // the source, with the plan, before it is published
   ImageConversion conversion_;
 };
 
@@ -150,8 +156,8 @@ bool Packer::published_meanwhile() {
   report.shards = log["shards"].as_uint();
   report.samples = log["samples"].as_uint();
   report.inodes_before = log["source_inodes"].as_uint();
-  report.inodes_after = report.shards + 5;
   if (const auto dataset = Dataset::open(storage_, out_); dataset.ok()) {
+    report.inodes_after = inodes_of((*dataset)->manifest());
     report.bytes = 0;
     for (const ShardSpec& shard : (*dataset)->manifest().shards) report.bytes += shard.bytes;
   }
@@ -192,16 +198,21 @@ Result<Catalog> Packer::scan_sources() {
   scan_options.progress = options_.progress;
   const auto start = Clock::now();
   PACKTRAIN_ASSIGN(catalog, scan(storage_, scan_options));
-  report.seconds_scan = since(start);
+  report.seconds_scan += since(start);
+  if (catalog.missing_count > options_.skip_bad || catalog.samples.empty()) {
+    report.bad = bad_of_scan(catalog);
+    report.bad_samples = catalog.missing_count + catalog.unreadable_count;
+  }
   if (catalog.missing_count > options_.skip_bad) {
-    for (const std::string& path : catalog.missing)
-      report.bad.push_back({path, "is listed, but no file is there"});
     return Status(Code::corrupt, "no file is there for " + count_in_words(catalog.missing_count) +
                                      " of the paths that the list names, the first is " +
                                      printable(catalog.missing.empty() ? "" : catalog.missing.front()) +
                                      "; check --root, or leave them out with --skip-bad " +
                                      std::to_string(catalog.missing_count));
   }
+  if (catalog.samples.empty() && !report.bad.empty())
+    return Status(Code::corrupt, "no sample of the source can be read (" + bad_in_words(report.bad.front()) +
+                                     "); make them readable and run it again");
   PACKTRAIN_TRY(mark_images(catalog, conversion_));
   return catalog;
 }
@@ -272,23 +283,6 @@ Result<Plan> Packer::get_plan() {
   return plan;
 }
 
-uint64_t Packer::planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) const {
-  constexpr uint64_t kTarEnd = 1024;  // two empty blocks
-  uint64_t bytes = 0;
-  for (uint32_t number : shards) {
-    bytes += kTarEnd;
-    const ShardPlan& shard = plan.shards[number];
-    for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-      const uint64_t sample = plan.order[i];
-      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
-           ++cell) {
-        bytes += 512 + (plan.expected_size(plan.catalog.cells[cell]) + 511) / 512 * 512;
-      }
-    }
-  }
-  return bytes;
-}
-
 Status Packer::check_room(uint64_t bytes_to_write, uint64_t files_to_write) {
   auto place = place_of(out_);
   if (!place.ok()) return {};  // what cannot be asked cannot be checked; writing will tell
@@ -328,16 +322,83 @@ bool Packer::source_is_far(const Plan& plan) const {
   return false;
 }
 
+// What of the source is no longer as the plan has it. One look at all of it, but for compressed archives
+// alone: those only tell what is in them front to back, and size and date say as much.
+Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
+                                                           const std::vector<uint64_t>& left_out) {
+  Catalog& catalog = plan.catalog;
+  if (catalog.streams.size() == options_.sources.size()) {
+    std::vector<std::string> changed;
+    for (const PieceFile& file : catalog.streams) {
+      PACKTRAIN_ASSIGN(info, storage_.stat(file.path));
+      if (info.size != file.bytes || info.mtime_ns != file.mtime_ns)
+        changed.push_back(printable(file.path) + " has changed");
+    }
+    return changed;
+  }
+  PACKTRAIN_ASSIGN(now, scan_sources());
+  std::vector<std::string> changed = differences(plan, now, left_out, kDifferencesNamed);
+  if (changed.empty()) {
+    // What could not be read then may be gone by now, and nobody's loss any more.
+    catalog.unreadable = std::move(now.unreadable);
+    catalog.unreadable_count = now.unreadable_count;
+  }
+  return changed;
+}
+
+Status Packer::source_has_changed(const std::vector<std::string>& changed) {
+  report.bad.clear();
+  for (const std::string& what : changed) report.bad.push_back({what, "", ""});
+  report.bad_samples = changed.size();
+  return Status(Code::corrupt, "the source has changed since this pack began (" + changed.front() +
+                                   (changed.size() > 1 ? " and others" : "") + "); remove " +
+                                   printable(part_) + " to start over");
+}
+
+// Shards that other tasks wrote, or an earlier run, may be of files as they were then: whoever publishes
+// looks once more.
+Status Packer::compare_source(Plan& plan) {
+  std::vector<uint64_t> left_out;
+  for (const ShardPlan& shard : plan.shards) {
+    PACKTRAIN_ASSIGN(rows, finished_shard(storage_, part_, shard));
+    left_out.insert(left_out.end(), rows.left_out.begin(), rows.left_out.end());
+  }
+  std::sort(left_out.begin(), left_out.end());
+  PACKTRAIN_ASSIGN(changed, changes_of_source(plan, left_out));
+  return changed.empty() ? Status() : source_has_changed(changed);
+}
+
+// What cannot be packed, if it is more than may be left out: `bad_samples` of the shards just written, whose
+// files are in the report, and what the scan found among the `left_out`.
+Status Packer::check_bad(const Plan& plan, uint64_t bad_samples, uint64_t left_out) {
+  const uint64_t of_scan = plan.catalog.unreadable_count;
+  if (bad_samples == 0 && (of_scan == 0 || left_out <= options_.skip_bad)) return {};
+  report.bad.insert(report.bad.end(), plan.catalog.unreadable.begin(), plan.catalog.unreadable.end());
+  report.bad_samples = bad_samples + of_scan;
+  std::stable_sort(report.bad.begin(), report.bad.end(),
+                   [](const BadSample& a, const BadSample& b) { return a.path < b.path; });
+  return Status(Code::corrupt,
+                counted(report.bad_samples, "sample") + " cannot be packed (" +
+                    bad_in_words(report.bad.front()) +
+                    "); everything else is, nothing is published: mend them and run the same "
+                    "command again (remove " +
+                    printable(part_) +
+                    " first if their bytes have changed, or if they could not even be listed), "
+                    "or leave them out with --skip-bad " +
+                    std::to_string(bad_samples + left_out));
+}
+
 Status Packer::write(const Plan& plan) {
   const auto start = Clock::now();
   const bool planned = is_planned(plan);
   std::vector<uint32_t> to_write, to_scatter, all;
-  uint64_t samples = 0;
+  uint64_t samples = 0, left_out = plan.catalog.missing_count + plan.catalog.unreadable_count;
   for (uint32_t number = 0; number < plan.shards.size(); ++number) {
     const ShardPlan& shard = plan.shards[number];
     auto rows = finished_shard(storage_, part_, shard);
     if (rows.ok() && rows->left_out.size() <= options_.skip_bad) {
       ++report.shards_kept;
+      left_out += rows->left_out.size();
       continue;
     }
     if (number % options_.tasks != options_.task) continue;
@@ -354,7 +415,7 @@ Status Packer::write(const Plan& plan) {
     all.push_back(number);
     samples += shard.count;
   }
-  if (all.empty()) return {};
+  if (all.empty()) return check_bad(plan, 0, left_out);
   const uint64_t bytes = planned_bytes(plan, all);
   const WrittenFields fields = planned ? WrittenFields() : written_fields(plan, *format_);
   PACKTRAIN_TRY(check_room(bytes + (planned ? 0 : stream_bytes(plan, all, fields)), all.size() * 2 + 8));
@@ -371,7 +432,7 @@ Status Packer::write(const Plan& plan) {
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
   context.fields = fields;
   context.durable = options_.sync;
-  context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, plan.catalog.missing_count);
+  context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, left_out);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
   context.unit_samples = far ? kFarUnitSamples : kUnitSamples;
   // Small sets are cut finer, so that every thread has something to do.
@@ -379,23 +440,15 @@ Status Packer::write(const Plan& plan) {
   Status status = planned ? write_planned(context, to_write) : write_serial(context, all);
   if (planned && status.ok()) status = write_scattered(context, to_scatter);
   report.seconds_write = since(start);
+  uint64_t bad_samples = 0;
   {
     Lock lock(context.mutex);
-    report.bad.insert(report.bad.end(), context.bad.begin(), context.bad.end());
+    report.bad = std::move(context.bad);
+    bad_samples = context.bad_samples;
+    left_out += context.left_out;
   }
   PACKTRAIN_TRY(status);
-  if (!report.bad.empty()) {
-    std::sort(report.bad.begin(), report.bad.end(),
-              [](const BadSample& a, const BadSample& b) { return a.path < b.path; });
-    return Status(Code::corrupt,
-                  counted(report.bad.size(), "sample") + " cannot be packed (" +
-                      printable(report.bad.front().path) + " " + report.bad.front().what +
-                      "); everything else is, nothing is published: mend them and run the same "
-                      "command again (remove " +
-                      printable(part_) +
-                      " first if their bytes have changed), or leave them out with --skip-bad " +
-                      std::to_string(report.bad.size()));
-  }
+  PACKTRAIN_TRY(check_bad(plan, bad_samples, left_out));
   report.shards_written = all.size();
   return {};
 }
@@ -422,6 +475,7 @@ Status Packer::finish(Plan& plan) {
   }
   if (storage_.stat(out_).ok()) return published_meanwhile() ? Status() : check_target();
   if (report.shards_missing > 0) return {};
+  if (options_.tasks > 1 || compare_at_end_) PACKTRAIN_TRY(compare_source(plan));
 
   PublishRequest request;
   request.out = out_;
@@ -435,7 +489,7 @@ Status Packer::finish(Plan& plan) {
   log.append("identity", plan.identity).append("shards", uint64_t{plan.shards.size()});
   log.append("samples", uint64_t{plan.order.size()}).append("resumed", resumed_);
   log.append("seconds_scan", report.seconds_scan).append("seconds_write", report.seconds_write);
-  log.append("source_inodes", plan.catalog.files);
+  log.append("source_inodes", plan.catalog.files).append("source_fingerprint", plan.fingerprint);
   Json roots = Json::array(), warnings = Json::array();
   for (const std::string& root : report.roots) roots.push(printable(root));
   for (const std::string& warning : report.warnings) warnings.push(warning);
@@ -472,45 +526,26 @@ void Packer::estimate(const Plan& plan) {
                                 static_cast<double>(plan.cost.images) / jobs;
 }
 
-void Packer::describe(const Plan& plan) {
-  report.out = out_;
-  report.samples = plan.order.size();
-  report.shards = plan.shards.size();
-  report.payload_bytes = plan.catalog.bytes;
-  report.inodes_before = plan.catalog.files;
-  report.renamed = plan.renamed;
-  report.warnings = plan.catalog.warnings;
-  report.compression = plan.findings;
-  for (const CatalogRoot& root : plan.catalog.roots) report.roots.push_back(root.folder);
-  const Skipped& skipped = plan.catalog.skipped;
-  report.hidden_skipped = skipped.hidden;
-  report.temporary_skipped = skipped.temporary;
-  report.other_skipped = skipped.special + skipped.broken_links + skipped.loops;
-  std::vector<bool> used(plan.catalog.fields.size(), !plan.conversion.any());
-  if (plan.conversion.any())  // which leaves names behind that no field has any more
-    for (const Cell& cell : plan.catalog.cells) used[cell.field] = true;
-  for (size_t i = 0; i < used.size(); ++i)
-    if (used[i]) report.fields.push_back(plan.catalog.fields[i]);
-  std::sort(report.fields.begin(), report.fields.end());
-  report.splits = plan.catalog.splits;
-  report.classes = plan.catalog.classes.size();
-  report.inodes_after = plan.shards.size() + 5;
-  report.conversion = plan.cost;
-  std::vector<uint32_t> all(plan.shards.size());
-  std::iota(all.begin(), all.end(), 0U);
-  report.bytes = planned_bytes(plan, all);
-}
-
 void Packer::announce(const Plan& plan) const {
   if (!options_.announce) return;
   if (plan.conversion.any() && !options_.dry_run) options_.announce(cost_in_words(plan.cost));
   for (const FieldCompression& finding : report.compression)
     options_.announce(printable(finding.field) + ": " + finding.reason);
+  const Catalog& catalog = plan.catalog;
+  if (const uint64_t bad = catalog.missing_count + catalog.unreadable_count;
+      catalog.unreadable_count > 0 && bad > options_.skip_bad)
+    options_.announce(
+        bad_in_words(catalog.unreadable.front()) +
+        (catalog.unreadable_count == 1 ? ""
+                                       : ", and " + count_in_words(catalog.unreadable_count - 1) + " more") +
+        ": everything else is packed, but published only with --skip-bad " + std::to_string(bad));
 }
 
 Status Packer::dry_run() {
   PACKTRAIN_ASSIGN(plan, make_new_plan());
-  describe(plan);
+  describe_plan(plan, options_.sidecars, report);
+  report.bad = bad_of_scan(plan.catalog);
+  report.bad_samples = plan.catalog.missing_count + plan.catalog.unreadable_count;
   // A dry run tells what would stop the pack; it does not fail by it. What is lacking is in the report.
   announce(plan);
   std::vector<uint32_t> all(plan.shards.size());
@@ -530,6 +565,7 @@ Status Packer::give_name() {
   report.samples = dataset->samples();
   report.shards = report.shards_kept = dataset->manifest().shards.size();
   report.bytes = 0;
+  report.inodes_after = inodes_of(dataset->manifest());
   for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
   return {};
 }
@@ -560,36 +596,46 @@ Status Packer::work() {
     (void)storage_.remove(part_);  // goes only if it is empty
     return plan.status();
   }
-  describe(*plan);
+  describe_plan(*plan, options_.sidecars, report);
   if (options_.task == 0) announce(*plan);
   if (resumed_ && options_.tasks == 1) {
     // An unfinished pack goes on only if its source is still what it was.
-    PACKTRAIN_ASSIGN(now, scan_sources());
+    PACKTRAIN_ASSIGN(changed, changes_of_source(*plan, {}));
     // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
-    const auto changed = differences(*plan, now, kDifferencesNamed);
     const bool may_skip = changed.size() <= options_.skip_bad && changed.size() < kDifferencesNamed &&
                           std::none_of(changed.begin(), changed.end(), [](const std::string& what) {
                             return what.ends_with(kIsNew) || what.ends_with(kSaysOther);
                           });
-    if (!changed.empty() && !may_skip) {
-      for (const std::string& what : changed) report.bad.push_back({what, ""});
-      return Status(Code::corrupt, "the source has changed since this pack began (" + changed.front() +
-                                       (changed.size() > 1 ? " and others" : "") + "); remove " +
-                                       printable(part_) + " to start over");
-    }
+    if (!changed.empty() && !may_skip) return source_has_changed(changed);
+    compare_at_end_ = !changed.empty();  // some may have been read before they changed
   }
   if (options_.plan_only) return {};
   PACKTRAIN_TRY(write(*plan));
   return finish(*plan);
 }
 
+// OUT is there before this task begins: of several, the others have finished it, or it is from another day.
+Status Packer::find_published(const Status& target) {
+  const Json log = options_.tasks > 1 ? own_log(out_) : Json();
+  if (log.is_null()) return target;
+  // One of the tasks looks, for all: a source of millions of files is not scanned by each.
+  if (options_.task == 0 && !options_.dry_run && log.has("source_fingerprint")) {
+    PACKTRAIN_ASSIGN(now, scan_sources());
+    if (source_fingerprint(now) != log["source_fingerprint"].as_string())
+      return Status(Code::invalid,
+                    "exists already, and the source has changed since it was packed; a dataset is never "
+                    "changed in place: choose another name, or remove it first")
+          .at(printable(out_));
+  }
+  if (!published_meanwhile()) return target;
+  report.found = true;
+  return {};
+}
+
 Status Packer::run() {
   report.out = out_;
   PACKTRAIN_TRY(check_options());
-  if (Status target = check_target(); !target.ok()) {
-    // Of several tasks, the others may have finished it at this very moment.
-    return options_.tasks > 1 && published_meanwhile() ? Status() : target;
-  }
+  if (Status target = check_target(); !target.ok()) return find_published(target);
   if (options_.dry_run) return dry_run();
   Status status = work();
   if (status.ok() || status.code() == Code::stopped) return status;
@@ -601,6 +647,11 @@ Status Packer::run() {
 }
 
 }  // namespace
+
+std::string bad_in_words(const BadSample& bad) {
+  return printable(bad.path) + (bad.what.empty() ? "" : ": " + bad.what) +
+         (bad.key.empty() ? "" : " (sample " + bad.key + ")");
+}
 
 Result<PackReport> pack(Storage& storage, const PackOptions& options, PackReport* on_failure) {
   Packer packer(storage, options);

@@ -13,61 +13,11 @@
 #include "io/test_storage.h"
 #include "pack/plan.h"
 #include "pack/publish.h"
+#include "pack/test_pack_tree.h"
 #include "packtrain/pack.h"
 
 namespace packtrain {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool mentions(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
-
-class PackTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "packtrain-pack-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void put(const std::string& path, std::string_view text) {
-    fs::create_directories((folder_ / path).parent_path());
-    std::ofstream(folder_ / path, std::ios::binary) << text;
-  }
-  // `count` files in three classes, of odd sizes, one of them empty.
-  void make_tree(int count) {
-    std::mt19937 rng(1);
-    for (int i = 0; i < count; ++i) {
-      std::string text(i == 5 ? 0 : 1 + rng() % 3000, '\0');
-      for (char& c : text) c = static_cast<char>(rng());
-      put("tree/class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg", text);
-    }
-  }
-  PackOptions options(const std::string& out) {
-    PackOptions pack;
-    pack.sources = {{"", path("tree")}};
-    pack.out = path(out);
-    pack.shards = 4;
-    pack.jobs = 2;
-    pack.sync = false;
-    return pack;
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  // Everything below a folder but the log: what must be equal for equal inputs.
-  std::map<std::string, std::string> contents(const std::string& name) {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
-      if (!entry.is_regular_file() || entry.path().filename() == "pack.log.json") continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      all[fs::relative(entry.path(), folder_ / name).string()] =
-          std::string(std::istreambuf_iterator<char>(file), {});
-    }
-    return all;
-  }
-
-  fs::path folder_;
-};
 
 TEST_F(PackTest, EverySampleComesBackAndVerifies) {
   make_tree(50);
@@ -219,39 +169,6 @@ TEST_F(PackTest, SecondRunRedoesOnlyUnfinishedShards) {
   EXPECT_EQ(report->shards_written, 2u);
 }
 
-TEST_F(PackTest, SourceThatChangedInBetweenIsNamed) {
-  make_tree(20);
-  PackOptions plan_only = options("out");
-  plan_only.plan_only = true;
-  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
-  put("tree/class0/3.jpg", "something else");
-  put("tree/class0/new.jpg", "new");
-  fs::remove(path("tree/class1/4.jpg"));
-  PackReport failed;
-  const Status status = pack(posix_storage(), options("out"), &failed).status();
-  EXPECT_EQ(status.code(), Code::corrupt);
-  ASSERT_EQ(failed.bad.size(), 3u);
-  EXPECT_NE(failed.bad[0].path.find("3.jpg has changed"), std::string::npos);
-  EXPECT_NE(failed.bad[1].path.find("new.jpg is new"), std::string::npos);
-  EXPECT_NE(failed.bad[2].path.find("4.jpg is gone"), std::string::npos);
-}
-
-TEST_F(PackTest, ListThatSaysSomethingElseIsNoticed) {
-  put("tree/1.jpg", "one");
-  put("tree/2.jpg", "two");
-  put("tree/list.csv", "path,label\n1.jpg,0\n2.jpg,1\n");
-  PackOptions listed = options("out");
-  listed.sources = {{"", path("tree/list.csv")}};
-  PackOptions plan_only = listed;
-  plan_only.plan_only = true;
-  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
-  put("tree/list.csv", "path,label\n1.jpg,7\n2.jpg,1\n");
-  PackReport failed;
-  EXPECT_EQ(pack(posix_storage(), listed, &failed).status().code(), Code::corrupt);
-  ASSERT_EQ(failed.bad.size(), 1u);
-  EXPECT_NE(failed.bad[0].path.find("another label"), std::string::npos) << failed.bad[0].path;
-}
-
 TEST_F(PackTest, FolderThatIsNoUnfinishedPackIsNotTakenOver) {
   make_tree(5);
   put("out.part/notes.txt", "mine");
@@ -259,69 +176,37 @@ TEST_F(PackTest, FolderThatIsNoUnfinishedPackIsNotTakenOver) {
   EXPECT_TRUE(fs::exists(path("out.part/notes.txt")));
 }
 
-TEST_F(PackTest, ChangedFilesMayBeLeftOutOnTheNextRun) {
-  make_tree(20);
-  PackOptions plan_only = options("out");
-  plan_only.plan_only = true;
-  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
-  put("tree/class0/3.jpg", "something else");
-  PackOptions lenient = options("out");
-  lenient.skip_bad = 1;
-  auto report = pack(posix_storage(), lenient);
-  ASSERT_TRUE(report.ok()) << report.status().text();
-  EXPECT_EQ(report->samples, 19u);
-}
-
-TEST_F(PackTest, FilesThatVanishGrowOrShrinkAfterTheScanAreNamedAndNothingIsPublished) {
-  make_tree(30);
-  PackOptions task = options("out");
-  task.tasks = 2;
-  task.publish_wait_seconds = 0;
-  PackOptions plan_only = task;
-  plan_only.plan_only = true;
-  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
-  fs::remove(path("tree/class0/0.jpg"));
-  put("tree/class1/1.jpg", std::string(5000, 'x'));
-  put("tree/class2/2.jpg", "x");
-  std::vector<BadSample> bad;
-  for (uint32_t i = 0; i < 2; ++i) {
-    task.task = i;
-    PackReport failed;
-    (void)pack(posix_storage(), task, &failed).status();
-    bad.insert(bad.end(), failed.bad.begin(), failed.bad.end());
+TEST_F(PackTest, InodesThatADryRunSaysAreThoseThatAreMade) {
+  make_tree(40);
+  for (const char* format : {"webdataset", "lmdb"}) {
+    PackOptions pack_options = options(format);
+    pack_options.format = format;
+    if (std::string_view(format) == "webdataset") pack_options.sidecars = {"wids", "dali", "energon"};
+    pack_options.dry_run = true;
+    const auto said = pack(posix_storage(), pack_options);
+    ASSERT_TRUE(said.ok()) << said.status().text();
+    pack_options.dry_run = false;
+    const auto made = pack(posix_storage(), pack_options);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    const auto there =
+        std::distance(fs::recursive_directory_iterator(path(format)), fs::recursive_directory_iterator());
+    EXPECT_EQ(said->inodes_after, 1u + static_cast<uint64_t>(there)) << format;
+    EXPECT_EQ(made->inodes_after, 1u + static_cast<uint64_t>(there)) << format;
+    pack_options.tasks = 2;
+    EXPECT_EQ(pack(posix_storage(), pack_options)->inodes_after, made->inodes_after) << format;
   }
-  ASSERT_EQ(bad.size(), 3u);
-  std::sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
-  EXPECT_NE(bad[0].what.find("vanished"), std::string::npos) << bad[0].what;
-  EXPECT_NE(bad[1].what.find("grown"), std::string::npos) << bad[1].what;
-  EXPECT_NE(bad[2].what.find("shrunk"), std::string::npos) << bad[2].what;
-  EXPECT_FALSE(fs::exists(path("out")));
 }
 
-TEST_F(PackTest, SkipBadLeavesThemOutAndRecordsIt) {
-  make_tree(30);
-  Faults faults;
-  faults.on = [](std::string_view name) { return name.ends_with("class1/7.jpg"); };
-  faults.fail_open = 1;
-  faults.from_then_on = true;
-  FaultyStorage flaky(posix_storage(), faults);
-  PackReport failed;
-  const Status strict = pack(flaky, options("strict"), &failed).status();
-  EXPECT_EQ(strict.code(), Code::corrupt);
-  ASSERT_EQ(failed.bad.size(), 1u);
-  EXPECT_NE(failed.bad[0].path.find("class1/7.jpg"), std::string::npos);
-  EXPECT_FALSE(fs::exists(path("strict")));
-
-  PackOptions lenient = options("lenient");
-  lenient.skip_bad = 1;
-  auto report = pack(flaky, lenient);
-  ASSERT_TRUE(report.ok()) << report.status().text();
-  EXPECT_EQ(report->samples, 29u);
-  auto dataset = Dataset::open(posix_storage(), path("lenient"));
-  ASSERT_TRUE(dataset.ok());
-  EXPECT_NE((*dataset)->manifest().source_json.find("class1/7.jpg"), std::string::npos);
-  EXPECT_EQ((*dataset)->find("class1/7").status().code(), Code::not_found);
-  EXPECT_EQ(verify(posix_storage(), path("lenient"))->findings_count, 0u);
+TEST_F(PackTest, SplitsWithDotsHaveSidecarsOfTheirOwn) {
+  make_tree(12);
+  PackOptions pack_options = options("out");
+  pack_options.sources = {{"v1.0", path("tree")}};
+  pack_options.sidecars = {"dali", "energon", "wids"};
+  ASSERT_TRUE(pack(posix_storage(), pack_options).ok());
+  EXPECT_TRUE(fs::exists(path("out/v1.0-000003.idx")));
+  const auto verified = verify(posix_storage(), path("out"));
+  ASSERT_TRUE(verified.ok());
+  EXPECT_EQ(verified->findings_count, 0u) << verified->findings[0].file << verified->findings[0].what;
 }
 
 TEST_F(PackTest, ExistingTargetAndOtherOptionsAreRefused) {

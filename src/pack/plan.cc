@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
-#include <unordered_map>
 
 #include "base/give_back.h"
 #include "base/hash.h"
@@ -11,6 +10,7 @@
 #include "base/words.h"
 #include "pack/conversion_cost.h"
 #include "pack/random.h"
+#include "pack/source_changes.h"
 
 namespace packtrain {
 namespace {
@@ -128,22 +128,6 @@ Status resolve_containers(Plan& plan) {
   return {};
 }
 
-// Whether sample `i` has the same name, label, split and made text in both.
-bool same_but_for_files(const Catalog& a, const Catalog& b, size_t i) {
-  const CatalogSample &x = a.samples[i], &y = b.samples[i];
-  if (a.name(x.stem) != b.name(y.stem) || x.label != y.label || a.splits[x.split] != b.splits[y.split])
-    return false;
-  const uint64_t cells = a.end_cell(i) - x.first_cell;
-  if (cells != b.end_cell(i) - y.first_cell) return false;
-  for (uint64_t c = 0; c < cells; ++c) {
-    const Cell &p = a.cells[x.first_cell + c], &q = b.cells[y.first_cell + c];
-    if (p.origin != q.origin || p.size != q.size || a.fields[p.field] != b.fields[q.field]) return false;
-    if (p.origin == Origin::text && a.texts.compare(p.where, p.size, b.texts, q.where, q.size) != 0)
-      return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 uint64_t Plan::expected_size(const Cell& cell) const {
@@ -188,6 +172,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
   plan.compress = options.compress == "auto" ? "none" : options.compress;
   PACKTRAIN_ASSIGN(identity, plan_identity(storage, options));
   plan.identity = std::move(identity);
+  plan.fingerprint = source_fingerprint(catalog);
   plan.pipelines.push_back({});
   plan.catalog = std::move(catalog);
   plan.keys = make_keys(plan.catalog);
@@ -196,10 +181,6 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     if (plan.keys[i].at != stem.at || plan.keys[i].bytes != stem.bytes) ++plan.renamed;
   }
   PACKTRAIN_TRY(resolve_containers(plan));
-  for (const std::string& path : plan.catalog.streams) {
-    PACKTRAIN_ASSIGN(info, storage.stat(path));
-    plan.stream_files.push_back({path, info.size, info.mtime_ns});
-  }
 
   PACKTRAIN_ASSIGN(conversion, parse_conversion(options));
   plan.conversion = conversion;
@@ -278,48 +259,6 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     if (!format->inner_file.empty()) shard.name += "/" + std::string(format->inner_file);
   }
   return plan;
-}
-
-std::vector<std::string> differences(const Plan& planned, const Catalog& now, size_t limit) {
-  std::vector<std::string> found;
-  // By path, since one file more shifts all that follow.
-  std::unordered_map<std::string_view, const Cell*> before;
-  const Catalog& then = planned.catalog;
-  for (const Cell& cell : then.cells) {
-    if (cell.origin == Origin::file) before.emplace(then.name(cell.path), &cell);
-  }
-  for (const Cell& cell : now.cells) {
-    if (cell.origin != Origin::file || found.size() >= limit) continue;
-    const auto at = before.find(now.name(cell.path));
-    if (at == before.end()) {
-      found.push_back(printable(now.name(cell.path)) + std::string(kIsNew));
-      continue;
-    }
-    if (at->second->size != cell.size || at->second->mtime_ns != cell.mtime_ns) {
-      found.push_back(printable(now.name(cell.path)) + " has changed");
-    }
-    before.erase(at);
-  }
-  for (const auto& [path, cell] : before) {
-    if (found.size() >= limit) break;
-    found.push_back(printable(path) + " is gone");
-  }
-  for (size_t i = 0; i < planned.stream_files.size() && found.size() < limit; ++i) {
-    if (i >= now.streams.size() || now.streams[i] != planned.stream_files[i].path) {
-      found.push_back(printable(planned.stream_files[i].path) + " is no longer among the sources");
-    }
-  }
-  // The same files, but a list may say something else of them now.
-  for (size_t i = 0; i < now.samples.size() && found.empty(); ++i) {
-    if (i >= then.samples.size() || !same_but_for_files(then, now, i)) {
-      found.push_back(printable(now.name(now.samples[i].stem)) + std::string(kSaysOther));
-    }
-  }
-  if (found.empty() && now.samples.size() < then.samples.size()) {
-    found.push_back(printable(then.name(then.samples[now.samples.size()].stem)) + " is gone");
-  }
-  std::sort(found.begin(), found.end());
-  return found;
 }
 
 }  // namespace packtrain

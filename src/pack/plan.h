@@ -27,12 +27,6 @@ struct Piece {
   uint64_t start = 0, length = 0;  // the slice of the decoded block
 };
 
-struct PieceFile {
-  std::string path;
-  uint64_t bytes = 0;
-  int64_t mtime_ns = 0;
-};
-
 struct ShardPlan {
   std::string name;    // path in OUT
   uint32_t split = 0;  // of its first sample; only a container that keeps splits itself has more than one
@@ -48,14 +42,14 @@ struct Plan {
   std::vector<PieceFile> piece_files;
   std::vector<Pipeline> pipelines;
   std::vector<Piece> pieces;
-  std::vector<PieceFile> stream_files;  // size and time of catalog.streams
-  std::vector<uint64_t> order;          // samples of the catalog, shard by shard, split by split
+  std::vector<uint64_t> order;  // samples of the catalog, shard by shard, split by split
   std::vector<ShardPlan> shards;
   std::string format;
   std::string compress;                    // "none" or a codec
   std::vector<std::string> compressed;     // the fields that it is for, sorted
   std::vector<FieldCompression> findings;  // why
   std::string identity;                    // JSON of every option that the output depends on
+  std::string fingerprint;                 // of the catalog as it was scanned
   uint64_t renamed = 0;                    // keys that differ from their stem
   ImageConversion conversion;
   ConversionCost cost;  // of the conversion, measured when the plan was made
@@ -75,10 +69,5 @@ std::string encode_plan(const Plan& plan);
 // The same bytes straight to a file, a column at a time.
 Status write_plan(Storage& storage, const std::string& path, const Plan& plan, const WriteOptions& options);
 Result<Plan> decode_plan(Bytes bytes);
-
-// How a difference ends that no --skip-bad can pass over.
-inline constexpr std::string_view kIsNew = " is new", kSaysOther = " has another label, text or size";
-// Why the sources no longer are what the plan was made from, by name, at most `limit`; empty if they are.
-std::vector<std::string> differences(const Plan& planned, const Catalog& now, size_t limit);
 
 }  // namespace packtrain

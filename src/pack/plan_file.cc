@@ -9,7 +9,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kPlanVersion = 1;
+constexpr uint64_t kPlanVersion = 2;
 
 Json strings(const std::vector<std::string>& texts) {
   Json json = Json::array();
@@ -93,6 +93,7 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   const Catalog& catalog = plan.catalog;
   Json json = Json::object();
   json.append("version", kPlanVersion).append("identity", plan.identity).append("format", plan.format);
+  json.append("fingerprint", plan.fingerprint);
   json.append("compress", plan.compress).append("renamed", plan.renamed);
   if (plan.conversion.any()) {
     const ImageConversion& conversion = plan.conversion;
@@ -132,10 +133,12 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   json.append("splits", uint64_t{catalog.splits.size()}).append("classes", uint64_t{catalog.classes.size()});
   json.append("roots", uint64_t{catalog.roots.size()})
       .append("piece_files", uint64_t{plan.piece_files.size()});
-  json.append("streams", uint64_t{plan.stream_files.size()});
+  json.append("streams", uint64_t{catalog.streams.size()});
   json.append("container_prefixes", uint64_t{catalog.container_prefixes.size()});
   json.append("stream_prefixes", uint64_t{catalog.stream_prefixes.size()});
   json.append("missing", uint64_t{catalog.missing.size()}).append("missing_count", catalog.missing_count);
+  json.append("unreadable", uint64_t{catalog.unreadable.size()})
+      .append("unreadable_count", catalog.unreadable_count);
   json.append("warnings", strings(catalog.warnings));
 
   NameTable table;
@@ -146,10 +149,14 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
     table.add(root.prefix);
   }
   for (const PieceFile& file : plan.piece_files) table.add(file.path);
-  for (const PieceFile& file : plan.stream_files) table.add(file.path);
+  for (const PieceFile& file : catalog.streams) table.add(file.path);
   for (const std::string& prefix : catalog.container_prefixes) table.add(prefix);
   for (const std::string& prefix : catalog.stream_prefixes) table.add(prefix);
   for (const std::string& path : catalog.missing) table.add(path);
+  for (const BadSample& bad : catalog.unreadable) {
+    table.add(bad.path);
+    table.add(bad.what);
+  }
   for (const ShardPlan& shard : plan.shards) table.add(shard.name);
 
   writer.add("json", json.dump());
@@ -181,7 +188,7 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   add_column<uint64_t>(writer, "sample.key", plan.keys, [](const NameRef& k) { return k.at; });
   add_column<uint32_t>(writer, "sample.key_bytes", plan.keys, [](const NameRef& k) { return k.bytes; });
   std::vector<PieceFile> files = plan.piece_files;
-  files.insert(files.end(), plan.stream_files.begin(), plan.stream_files.end());
+  files.insert(files.end(), catalog.streams.begin(), catalog.streams.end());
   add_column<uint64_t>(writer, "file.bytes", files, [](const PieceFile& f) { return f.bytes; });
   add_column<int64_t>(writer, "file.mtime", files, [](const PieceFile& f) { return f.mtime_ns; });
   add_column<uint64_t>(writer, "piece.kind", plan.pieces, [](const Piece& p) {
@@ -261,6 +268,7 @@ Result<Plan> decode_plan(Bytes bytes) {
   Plan plan;
   Catalog& catalog = plan.catalog;
   plan.identity = json["identity"].as_string();
+  plan.fingerprint = json["fingerprint"].as_string();
   plan.format = json["format"].as_string();
   plan.compress = json["compress"].as_string();
   plan.compressed = strings(json["compressed"]);
@@ -306,12 +314,13 @@ Result<Plan> decode_plan(Bytes bytes) {
   const uint64_t piece_files = json["piece_files"].as_uint(), streams = json["streams"].as_uint();
   const uint64_t container_prefixes = json["container_prefixes"].as_uint();
   const uint64_t stream_prefixes = json["stream_prefixes"].as_uint();
-  const uint64_t missing = json["missing"].as_uint();
+  const uint64_t missing = json["missing"].as_uint(), unreadable = json["unreadable"].as_uint();
   catalog.missing_count = json["missing_count"].as_uint();
+  catalog.unreadable_count = json["unreadable_count"].as_uint();
   catalog.warnings = strings(json["warnings"]);
   PACKTRAIN_ASSIGN(table, read_table(columns.get<uint64_t>("table.end"), columns.text("table.bytes")));
   if (table.size() != splits + classes + 2 * roots + piece_files + streams + container_prefixes +
-                          stream_prefixes + missing + shard_first.size() ||
+                          stream_prefixes + missing + 2 * unreadable + shard_first.size() ||
       file_bytes.size() != piece_files + streams || file_mtime.size() != file_bytes.size()) {
     return damaged;
   }
@@ -324,14 +333,16 @@ Result<Plan> decode_plan(Bytes bytes) {
   }
   for (uint64_t i = 0; i < piece_files; ++i)
     plan.piece_files.push_back({*name++, file_bytes[i], file_mtime[i]});
-  for (uint64_t i = piece_files; i < piece_files + streams; ++i) {
-    catalog.streams.push_back(*name);
-    plan.stream_files.push_back({*name++, file_bytes[i], file_mtime[i]});
-  }
+  for (uint64_t i = piece_files; i < piece_files + streams; ++i)
+    catalog.streams.push_back({*name++, file_bytes[i], file_mtime[i]});
 
   for (uint64_t i = 0; i < container_prefixes; ++i) catalog.container_prefixes.push_back(*name++);
   for (uint64_t i = 0; i < stream_prefixes; ++i) catalog.stream_prefixes.push_back(*name++);
   for (uint64_t i = 0; i < missing; ++i) catalog.missing.push_back(*name++);
+  for (uint64_t i = 0; i < unreadable; ++i) {
+    catalog.unreadable.push_back({name[0], name[1], ""});
+    name += 2;
+  }
 
   catalog.names = columns.text("names");
   catalog.texts = columns.text("texts");

@@ -255,7 +255,8 @@ Status PlannedWriter::note_bad(ShardInWork& shard, const PlannedMember& member, 
   const Cell& cell = context_.plan.catalog.cells[member.cell];
   if (!is_bad_sample(status)) return status.at(printable(context_.fetcher.source_path(cell)));
   Lock lock(shard.mutex);
-  shard.bad.emplace_back(shard.layout.samples[member.sample], bad_sample(context_, cell, status));
+  const uint64_t sample = shard.layout.samples[member.sample];
+  shard.bad.emplace_back(sample, bad_sample(context_, sample, cell, status));
   return {};
 }
 
@@ -370,8 +371,9 @@ Status PlannedWriter::close(ShardInWork& shard) {
       shard.writer->discard();
       shard.writer = nullptr;
       Try again{shard.number, std::move(shard.left_out), std::move(shard.reasons)};
-      std::sort(shard.bad.begin(), shard.bad.end(),
-                [](const auto& a, const auto& b) { return a.first < b.first; });
+      // The bad files of a sample were found by one thread, in order, and stay so.
+      std::stable_sort(shard.bad.begin(), shard.bad.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
       std::vector<BadSample> reasons;
       const size_t known = again.left_out.size();
       for (const auto& [sample, why] : shard.bad) {
@@ -383,7 +385,7 @@ Status PlannedWriter::close(ShardInWork& shard) {
       std::sort(again.left_out.begin(), again.left_out.end());
       again.reasons.insert(again.reasons.end(), reasons.begin(), reasons.end());
       if (!context_.give_up(count)) {
-        context_.report_bad(again.reasons);
+        context_.report_bad(again.reasons, again.left_out.size(), known);
         return {};
       }
       Lock own(mutex_);

@@ -173,7 +173,7 @@ void reserve_for(const Plan& plan, IndexBuilder& builder) {
   builder.reserve(plan.keys.size(), plan.catalog.cells.size(), key_bytes, path_bytes);
 }
 
-Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
+Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out, uint64_t samples_left_out) {
   Json facts = Json::object();
   // Paths of this machine stay out: the same source gives the same bytes wherever it is mounted.
   if (auto identity = Json::parse(plan.identity); identity.ok()) {
@@ -190,13 +190,30 @@ Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out) {
                  Json::object().append("codec", plan.compress).append("fields", std::move(fields)));
   }
   if (plan.renamed > 0) facts.append("renamed_keys", plan.renamed);
-  if (!left_out.empty()) {
+  if (samples_left_out > 0) {
     Json list = Json::array();
-    for (const BadSample& bad : left_out)
-      list.push(Json::object().append("path", printable(bad.path)).append("what", bad.what));
-    facts.append("left_out", std::move(list));
+    for (const BadSample& bad : left_out) {
+      Json item = Json::object().append("path", printable(bad.path)).append("what", bad.what);
+      if (!bad.key.empty()) item.append("key", bad.key);
+      list.push(std::move(item));
+    }
+    facts.append("left_out", std::move(list)).append("left_out_samples", samples_left_out);
   }
   return facts;
+}
+
+// Two files of one name would leave one of them, and a manifest that calls it damaged.
+Status check_names(const Manifest& manifest) {
+  std::set<std::string_view> names = {"manifest.json", "pack.log.json"};
+  const auto take = [&](const std::string& path) {
+    return names.insert(path).second
+               ? Status()
+               : Status(Code::invalid, "two files of the dataset would have the name " + printable(path) +
+                                           "; choose other names for the splits, or fewer --sidecars");
+  };
+  for (const ShardSpec& shard : manifest.shards) PACKTRAIN_TRY(take(shard.path));
+  for (const FileSpec& file : manifest.files) PACKTRAIN_TRY(take(file.path));
+  return {};
 }
 
 // The path of a bad sample below its root, so that the manifest does not depend on where the root is.
@@ -209,6 +226,31 @@ std::string below_root(const Plan& plan, const std::string& path) {
 }
 
 }  // namespace
+
+uint64_t inodes_of(const std::vector<std::string>& paths) {
+  std::set<std::string_view> folders;
+  for (const std::string& path : paths) {
+    for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1))
+      folders.insert(std::string_view(path).substr(0, slash));
+  }
+  constexpr uint64_t kManifestLogAndFolder = 3;
+  return paths.size() + folders.size() + kManifestLogAndFolder;
+}
+
+uint64_t inodes_of(const Manifest& manifest) {
+  std::vector<std::string> paths;
+  for (const ShardSpec& shard : manifest.shards) paths.push_back(shard.path);
+  for (const FileSpec& file : manifest.files) paths.push_back(file.path);
+  return inodes_of(paths);
+}
+
+std::vector<BadSample> bad_of_scan(const Catalog& catalog) {
+  std::vector<BadSample> bad;
+  for (const std::string& path : catalog.missing)
+    bad.push_back({path, "is listed, but no file is there", ""});
+  bad.insert(bad.end(), catalog.unreadable.begin(), catalog.unreadable.end());
+  return bad;
+}
 
 Result<ShardRows> finished_shard(Storage& storage, const std::string& part, const ShardPlan& shard) {
   PACKTRAIN_ASSIGN(info, storage.stat(part + "/" + shard.name));
@@ -278,13 +320,15 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   reserve_for(plan, builder);
   Sidecars sidecars(request.sidecars);
   std::string source_hashes;
-  std::vector<BadSample> left_out;
-  for (const std::string& path : plan.catalog.missing)
-    left_out.push_back({path, "is listed, but no file is there"});
+  std::vector<BadSample> left_out = bad_of_scan(plan.catalog);
+  uint64_t samples_left_out = plan.catalog.missing_count + plan.catalog.unreadable_count;
+  for (BadSample& bad : left_out) bad.path = below_root(plan, bad.path);
   report.bytes = 0;  // as planned until now
   for (const ShardPlan& shard : plan.shards) {
     PACKTRAIN_ASSIGN(rows, finished_shard(storage, request.part, shard));
-    for (const BadSample& bad : rows.reasons) left_out.push_back({below_root(plan, bad.path), bad.what});
+    for (const BadSample& bad : rows.reasons)
+      left_out.push_back({below_root(plan, bad.path), bad.what, bad.key});
+    samples_left_out += rows.left_out.size();
     const uint32_t number =
         builder.add_shard({.path = shard.name, .format = std::string(format.name), .bytes = rows.bytes});
     builder.begin_split(plan.catalog.splits[shard.split]);
@@ -303,10 +347,14 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
         number == 0 ? rows.bytes : std::min(report.smallest_shard_bytes, rows.bytes);
     report.largest_shard_bytes = std::max(report.largest_shard_bytes, rows.bytes);
   }
-  if (left_out.size() > request.skip_bad) {
-    report.bad = left_out;
+  report.bad = left_out;
+  report.bad_samples = samples_left_out;
+  if (samples_left_out > request.skip_bad) {
     return Status(Code::corrupt,
-                  count_in_words(left_out.size()) + " samples were left out, more than --skip-bad allows");
+                  counted(samples_left_out, "sample") + " would be left out, more than --skip-bad " +
+                      std::to_string(request.skip_bad) + " allows; run the same command with --skip-bad " +
+                      std::to_string(samples_left_out) + ", or mend them, remove " + printable(request.part) +
+                      " and pack again");
   }
   std::vector<std::string> classes = plan.catalog.classes;
   for (std::string& name : classes) {
@@ -320,12 +368,13 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   give_back(plan.keys);
   give_back(plan.order);
   report.samples = builder.samples();
-  report.bad = left_out;
   IndexBuilder::Finished finished = builder.finish();
-  finished.manifest.source_json = source_facts(plan, left_out).dump();
+  finished.manifest.source_json = source_facts(plan, left_out, samples_left_out).dump();
   if (source_hashes.find_first_not_of('\0') != std::string::npos) {
     PACKTRAIN_ASSIGN(names, with_column(finished.names_npz, "source.hash", source_hashes));
     finished.names_npz = std::move(names);
+    PACKTRAIN_ASSIGN(directory, npz_directory_hash(as_bytes(finished.names_npz)));
+    finished.manifest.names_directory_hash = std::move(directory);
   }
 
   std::vector<std::pair<std::string, std::string>> files = sidecars.finish();
@@ -336,8 +385,9 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     finished.manifest.files.push_back({name, bytes.size(), xxh128_hex(as_bytes(bytes))});
   const std::string manifest = finished.manifest.encode();
   files.emplace_back("pack.log.json", request.log_json);
-  files.emplace_back("manifest.json", manifest);                    // last: it makes the part whole
-  report.inodes_after = plan.shards.size() + sidecars.files() + 5;  // index, names, log, manifest, the folder
+  files.emplace_back("manifest.json", manifest);  // last: it makes the part whole
+  PACKTRAIN_TRY(check_names(finished.manifest));
+  report.inodes_after = inodes_of(finished.manifest);
 
   // Everything is written in a folder of our own within OUT.part and moved out of it whole. Should this
   // process be killed, whoever publishes removes that folder.

@@ -22,6 +22,14 @@ struct PublishRequest {
 // The record of a shard that is whole: visible, with a sound record, and of the size recorded.
 Result<ShardRows> finished_shard(Storage& storage, const std::string& part, const ShardPlan& shard);
 
+// How many files and folders a dataset is, whose shards and files have these paths: with its manifest, its
+// log and its own folder.
+uint64_t inodes_of(const std::vector<std::string>& paths);
+uint64_t inodes_of(const Manifest& manifest);
+
+// What a scan took out, as far as it is named.
+std::vector<BadSample> bad_of_scan(const Catalog& catalog);
+
 // Every shard of the plan must be finished. Bytes are deterministic, so several processes may do this at
 // once: whoever renames the folder first has done it for all, and the others fail. Fills the report's counts.
 // Gives the plan's samples up on the way, to save memory.

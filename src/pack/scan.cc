@@ -195,8 +195,8 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
     if (kinds[i] == SourceKind::tree) warn_of_archives(out.catalog(), sources[i], first_sample);
   }
   PACKTRAIN_TRY(out.finish(classes, options.classes_file));
-  PACKTRAIN_TRY(look_at_files(storage, options.stats_in_flight, out.catalog(), progress));
-  out.settle_missing();
+  PACKTRAIN_ASSIGN(failures, look_at_files(storage, options.stats_in_flight, out.catalog(), progress));
+  out.settle_missing(failures);
   return out.take();
 }
 

@@ -88,17 +88,17 @@ Status ScatterWriter::write_member(OpenShard& shard, size_t number,
 }
 
 Status ScatterWriter::read_stream(uint32_t source, std::span<const Target> targets) {
-  const std::string path = printable(context_.plan.catalog.streams[source]);
-  PACKTRAIN_ASSIGN(stream, open_planned_stream(context_.storage, context_.plan.stream_files[source]));
+  const PieceFile& file = context_.plan.catalog.streams[source];
+  PACKTRAIN_ASSIGN(stream, open_planned_stream(context_.storage, file, context_.folder));
   ArchiveStream::Member member;
   size_t at = 0;
   while (at < targets.size()) {
     PACKTRAIN_ASSIGN(more, stream->next(member));
-    if (!more) return Status(Code::corrupt, "ends before all that was listed has come").at(path);
+    if (!more) return changed_stream(file, context_.folder);
     if (member.number != targets[at].member_number) continue;
     OpenShard& shard = shards_[targets[at].shard];
     if (member.size != shard.layout.members[targets[at].member].size)
-      return Status(Code::corrupt, "has changed since it was listed").at(path);
+      return changed_stream(file, context_.folder);
     PACKTRAIN_TRY(
         write_member(shard, targets[at].member, [&](MutableBytes into) { return stream->read(into); }));
     ++at;

@@ -291,7 +291,7 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
         if (!is_bad_sample(ready.status))
           return ready.status.at(printable(context_.fetcher.source_path(*ready.failed)));
         rows.left_out.push_back(sample);
-        rows.reasons.push_back(bad_sample(context_, *ready.failed, ready.status));
+        rows.reasons.push_back(bad_sample(context_, sample, *ready.failed, ready.status));
         continue;
       }
       if (catalog.samples[sample].split != split) {
@@ -310,7 +310,7 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
   }
   std::sort(rows.left_out.begin(), rows.left_out.end());
   if (!rows.left_out.empty() && !context_.give_up(rows.left_out.size())) {
-    context_.report_bad(rows.reasons);
+    context_.report_bad(rows.reasons, rows.left_out.size(), 0);
     return {};
   }
   // The block checks can only be taken from the finished container, so here the record comes second; a shard

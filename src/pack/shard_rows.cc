@@ -15,10 +15,10 @@ std::string encode_rows(const ShardRows& rows) {
   writer.add("height", rows.heights);
   writer.add("block_check", rows.block_checks);
   writer.add("left_out", rows.left_out);
-  // Paths may hold any bytes: path, NUL, reason, NUL.
+  // Paths may hold any bytes but this one: path, NUL, reason, NUL, key, NUL.
   std::string reasons;
   for (const BadSample& bad : rows.reasons)
-    reasons.append(bad.path).append(1, '\0').append(bad.what).append(1, '\0');
+    for (const std::string* text : {&bad.path, &bad.what, &bad.key}) reasons.append(*text).append(1, '\0');
   writer.add("reasons", reasons);
   return writer.finish();
 }
@@ -59,12 +59,14 @@ Result<ShardRows> decode_rows(Bytes bytes) {
   rows.bytes = size[0];
   std::string_view rest(reasons.data(), reasons.size());
   while (!rest.empty()) {
-    const size_t first = rest.find('\0'),
-                 second = first == rest.npos ? rest.npos : rest.find('\0', first + 1);
-    if (second == rest.npos) return Status(Code::corrupt, "the record of a shard is damaged");
-    rows.reasons.push_back(
-        {std::string(rest.substr(0, first)), std::string(rest.substr(first + 1, second - first - 1))});
-    rest.remove_prefix(second + 1);
+    BadSample bad;
+    for (std::string* text : {&bad.path, &bad.what, &bad.key}) {
+      const size_t end = rest.find('\0');
+      if (end == rest.npos) return Status(Code::corrupt, "the record of a shard is damaged");
+      *text = rest.substr(0, end);
+      rest.remove_prefix(end + 1);
+    }
+    rows.reasons.push_back(std::move(bad));
   }
   return rows;
 }

@@ -22,7 +22,7 @@ struct ShardRows {
   std::vector<uint32_t> widths, heights;  // per sample; 0 where it is no image
   std::vector<uint32_t> block_checks;
   std::vector<uint64_t> left_out;  // samples of the catalog that could not be read, sorted
-  std::vector<BadSample> reasons;  // for each of them
+  std::vector<BadSample> reasons;  // for each of their bad files
 };
 
 std::string encode_rows(const ShardRows& rows);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kEnergonVersion = "7.0.0";  // whose layout of .nv-meta this is
 
-std::string without_suffix(const std::string& shard) { return shard.substr(0, shard.find('.')); }
+// Of "v1.0-000000.tar" only the last part: a split's name may have dots.
+std::string without_suffix(const std::string& shard) { return shard.substr(0, shard.rfind(".tar")); }
 
 std::string yaml_quoted(const std::string& text) {
   // A double-quoted YAML scalar takes JSON's escapes.
@@ -80,7 +81,14 @@ SidecarShard& Sidecars::add_shard(std::string_view name, std::string_view split,
   return shard;
 }
 
-uint64_t Sidecars::files() const { return finish().size() + (energon_ ? 1 : 0); }
+std::vector<std::string> sidecar_paths(const std::vector<std::string>& names,
+                                       const std::vector<std::pair<std::string, std::string>>& shards) {
+  Sidecars sidecars(names);
+  for (const auto& [shard, split] : shards) sidecars.add_shard(shard, split, 0);
+  std::vector<std::string> paths;
+  for (auto& [path, bytes] : sidecars.finish()) paths.push_back(std::move(path));
+  return paths;
+}
 
 std::vector<std::pair<std::string, std::string>> Sidecars::finish() const {
   std::vector<std::pair<std::string, std::string>> files;

@@ -47,11 +47,14 @@ class Sidecars {
   SidecarShard& add_shard(std::string_view name, std::string_view split,
                           uint64_t bytes);                          // valid until finish
   std::vector<std::pair<std::string, std::string>> finish() const;  // (path in the folder, bytes)
-  uint64_t files() const;                                           // and folders
 
  private:
   bool wids_ = false, dali_ = false, energon_ = false;
   std::deque<SidecarShard> shards_;
 };
+
+// The paths of the sidecars that shards, of these names and splits, will have.
+std::vector<std::string> sidecar_paths(const std::vector<std::string>& names,
+                                       const std::vector<std::pair<std::string, std::string>>& shards);
 
 }  // namespace packtrain

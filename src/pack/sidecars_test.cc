@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/little_endian.h"
@@ -26,7 +27,12 @@ std::map<std::string, std::string> sidecars_of_three_shards(const std::vector<st
   sidecars.add_shard("val-000000.tar", "val", 1024).end(0);
   std::map<std::string, std::string> files;
   for (auto& [path, bytes] : sidecars.finish()) files.emplace(path, bytes);
-  EXPECT_EQ(sidecars.files(), files.size() + (files.count(".nv-meta/split.yaml") > 0 ? 1 : 0));
+  std::vector<std::string> paths = sidecar_paths(
+      names, {{"train-000000.tar", "train"}, {"train-000001.tar", "train"}, {"val-000000.tar", "val"}});
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> made;
+  for (const auto& [path, bytes] : files) made.push_back(path);
+  EXPECT_EQ(paths, made);
   return files;
 }
 
@@ -45,6 +51,14 @@ TEST(Sidecars, DaliHasALineForEachSample) {
   EXPECT_EQ(files.at("train-000000.idx"), "v1.2 2\ncls 512 1 a.cls jpg 1536 700 a.jpg\njpg 3072 5 b.jpg\n");
   EXPECT_EQ(files.at("train-000001.idx"), "v1.2 1\njpg 512 9 c.jpg\n");
   EXPECT_EQ(files.at("val-000000.idx"), "v1.2 0\n");
+}
+
+TEST(Sidecars, ASplitWithDotsHasAnIndexForEachShard) {
+  const auto paths =
+      sidecar_paths({"dali", "energon"}, {{"v1.0-000000.tar", "v1.0"}, {"v1.0-000001.tar", "v1.0"}});
+  const std::vector<std::string> expected = {"v1.0-000000.idx", "v1.0-000000.tar.idx", "v1.0-000001.idx",
+                                             "v1.0-000001.tar.idx"};
+  EXPECT_TRUE(std::includes(paths.begin(), paths.begin() + 4, expected.begin(), expected.end()));
 }
 
 TEST(Sidecars, EnergonHasAnOffsetForEachSampleAndOneBehindThem) {

@@ -55,15 +55,15 @@ uint64_t stream_bytes(const Plan& plan, const std::vector<uint32_t>& shards, con
 // Decompresses archives into the part, small members many at a time.
 class SpoolFiller {
  public:
-  SpoolFiller(StreamSpool& spool, const Plan& plan, ProgressMeter& meter)
-      : spool_(spool), plan_(plan), meter_(meter), buffer_(kBufferBytes) {}
+  SpoolFiller(StreamSpool& spool, const Plan& plan, std::string part, ProgressMeter& meter)
+      : spool_(spool), plan_(plan), part_(std::move(part)), meter_(meter), buffer_(kBufferBytes) {}
 
   Status run() {
     const auto& members = spool_.members_;
     for (size_t begin = 0; begin < members.size();) {
       size_t end = begin;
       while (end < members.size() && members[end].source == members[begin].source) ++end;
-      PACKTRAIN_TRY(read_stream(plan_.stream_files[members[begin].source], begin, end));
+      PACKTRAIN_TRY(read_stream(plan_.catalog.streams[members[begin].source], begin, end));
       begin = end;
     }
     return flush();
@@ -71,16 +71,14 @@ class SpoolFiller {
 
  private:
   Status read_stream(const PieceFile& file, size_t begin, size_t end) {
-    PACKTRAIN_ASSIGN(stream, open_planned_stream(spool_.storage_, file));
+    PACKTRAIN_ASSIGN(stream, open_planned_stream(spool_.storage_, file, part_));
     ArchiveStream::Member found;
     for (size_t at = begin; at < end;) {
       PACKTRAIN_ASSIGN(more, stream->next(found));
-      if (!more)
-        return Status(Code::corrupt, "ends before all that was listed has come").at(printable(file.path));
+      if (!more) return changed_stream(file, part_);
       const StreamSpool::Member& member = spool_.members_[at];
       if (found.number != member.number) continue;
-      if (found.size != member.size)
-        return Status(Code::corrupt, "has changed since it was listed").at(printable(file.path));
+      if (found.size != member.size) return changed_stream(file, part_);
       for (uint64_t left = member.size; left > 0;) {
         const MutableBytes part =
             MutableBytes(buffer_).subspan(used_, std::min<uint64_t>(left, buffer_.size() - used_));
@@ -105,6 +103,7 @@ class SpoolFiller {
 
   StreamSpool& spool_;
   const Plan& plan_;
+  const std::string part_;
   ProgressMeter& meter_;
   std::vector<std::byte> buffer_;
   size_t used_ = 0;
@@ -126,7 +125,7 @@ Result<std::unique_ptr<StreamSpool>> StreamSpool::make(Storage& storage, const P
   PACKTRAIN_ASSIGN(writer, storage.create(path, bytes, options));
   spool->writer_ = std::move(writer);
   ProgressMeter meter(progress, "decompress", "files", members.size(), bytes);
-  PACKTRAIN_TRY(SpoolFiller(*spool, plan, meter).run());
+  PACKTRAIN_TRY(SpoolFiller(*spool, plan, folder, meter).run());
   PACKTRAIN_ASSIGN(file, storage.open(path + ".tmp-" + token));
   spool->file_ = std::move(file);
   return spool;

@@ -184,6 +184,24 @@ TEST_F(StreamSpoolTest, ADamagedArchiveIsNamedAndNothingIsPublished) {
   put("tree.tar.gz", bytes + "more");
   status = pack(posix_storage(), task).status();
   EXPECT_NE(status.text().find("has changed since it was listed"), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find("remove " + path("out.part")), std::string::npos) << status.text();
+}
+
+TEST_F(StreamSpoolTest, AnArchiveThatChangedAfterAllWasReadIsNoticed) {
+  make_source(12);
+  for (const char* format : {"webdataset", "hdf5"}) {
+    const PackOptions options = case_options({format, "auto"}, "tree.tar.gz", std::string("out-") + format);
+    Faults faults;  // every shard is whole, and the index cannot be written
+    faults.fail_create = 1;
+    faults.on = [](std::string_view name) { return name.ends_with("index.npz"); };
+    FaultyStorage flaky(posix_storage(), faults);
+    ASSERT_EQ(pack(flaky, options).status().code(), Code::io);
+    fs::last_write_time(path("tree.tar.gz"), fs::file_time_type::clock::now());
+    const Status status = pack(posix_storage(), options).status();
+    EXPECT_EQ(status.code(), Code::corrupt) << status.text();
+    EXPECT_NE(status.text().find("tree.tar.gz has changed"), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("out-" + std::string(format) + ".part"), std::string::npos) << status.text();
+  }
 }
 
 TEST_F(StreamSpoolTest, StoppedByTheCallerItLeavesNoSpool) {

@@ -12,6 +12,9 @@
 // Where no folder is a class, the whole number in a.cls is the label of a.jpg. Where folders are classes,
 // they win: "cls" is the class's number, as it is for every reader of the shards, and the file's own bytes
 // become the field "source.cls".
+//
+// A folder that cannot be listed counts as if files were in it: what other folders mean, and the numbers of
+// classes, do not depend on who may read what.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -45,7 +48,7 @@ struct Shape {
   size_t files_at_top = 0;
   std::vector<std::string> folders;  // at the top, in order
 };
-// Of paths from which `skip` bytes were taken.
+// Of paths from which `skip` bytes were taken; none are of a listing with trouble, which is that of a walk.
 Shape shape_of(const std::string& names, const Listing& listing, size_t skip) {
   Shape shape;
   for (const ListedFile& file : listing.files) {
@@ -56,6 +59,12 @@ Shape shape_of(const std::string& names, const Listing& listing, size_t skip) {
       shape.folders.emplace_back(first_part(path));
     }
   }
+  for (const Listing::Trouble& trouble : listing.trouble) {
+    if (!trouble.folder && !is_below_folder(trouble.path)) continue;
+    const std::string folder(first_part(trouble.path));
+    const auto at = std::lower_bound(shape.folders.begin(), shape.folders.end(), folder);
+    if (at == shape.folders.end() || *at != folder) shape.folders.insert(at, folder);
+  }
   return shape;
 }
 
@@ -64,14 +73,23 @@ bool are_splits(const Shape& shape, const Source& source) {
          std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name);
 }
 
+// The class that what could not be read belongs to, or is; empty if it is none.
+std::string_view class_of(const Listing::Trouble& trouble, bool split_tree) {
+  std::string_view inside = trouble.path;
+  if (split_tree) inside.remove_prefix(std::min(inside.size(), first_part(inside).size() + 1));
+  return trouble.folder || is_below_folder(inside) ? first_part(inside) : std::string_view();
+}
+
 // Whether a folder is a class: one at the top, or below a split.
 bool has_classes(const std::string& names, const Listing& listing, size_t skip, const Shape& shape,
                  bool split_tree) {
   if (!split_tree) return !shape.folders.empty();
-  return std::any_of(listing.files.begin(), listing.files.end(), [&](const ListedFile& file) {
-    const std::string_view path = Listing::path(names, file).substr(skip);
-    return is_below_folder(path) && is_below_folder(path.substr(path.find('/') + 1));
-  });
+  return std::any_of(listing.trouble.begin(), listing.trouble.end(),
+                     [](const Listing::Trouble& trouble) { return !class_of(trouble, true).empty(); }) ||
+         std::any_of(listing.files.begin(), listing.files.end(), [&](const ListedFile& file) {
+           const std::string_view path = Listing::path(names, file).substr(skip);
+           return is_below_folder(path) && is_below_folder(path.substr(path.find('/') + 1));
+         });
 }
 
 // Bytes in front of all paths that name a folder around the tree: "photos/" of photos/cat/1.jpg. A lone
@@ -115,6 +133,10 @@ class TreeBuilder {
     has_classes_ = has_classes(catalog_.names, listing_, skip_, shape, split_tree_);
     warn(shape);
     if (has_classes_) context_.out.labels_are_named();
+    for (const Listing::Trouble& trouble : listing_.trouble) {
+      const std::string_view name = class_of(trouble, split_tree_);
+      if (has_classes_ && !name.empty()) (void)context_.out.class_id(name);  // it keeps its number
+    }
     for (size_t first = 0; first < listing_.files.size();) {
       const std::string_view folder = folder_of(listing_.files[first]);
       size_t end = first + 1;
@@ -306,21 +328,21 @@ Status add_tree(ScanContext& context, const Source& source, Listing& listing, co
 
 Result<Listing> walk_source(ScanContext& context, const Source& source) {
   const WalkOptions options{context.options.stats_in_flight, is_far(source.path)};
-  PACKTRAIN_ASSIGN(
-      listing, walk(context.storage, source.path, options, context.out.catalog().names, context.progress));
-  if (listing.trouble_count > 0) {
-    std::string what;
-    for (const std::string& trouble : listing.trouble) what += (what.empty() ? "" : "; ") + trouble;
-    if (listing.trouble_count > listing.trouble.size())
-      what += "; and " + std::to_string(listing.trouble_count - listing.trouble.size()) + " more";
-    return Status(Code::io, what + ": make them readable or move them out of the source, then run it again");
-  }
-  return listing;
+  return walk(context.storage, source.path, options, context.out.catalog().names, context.progress);
 }
 
 Status add_walked_tree(ScanContext& context, const Source& source, Listing& listing) {
   Catalog& catalog = context.out.catalog();
   catalog.files += listing.files.size() + listing.folders;
+  for (const Listing::Trouble& trouble : listing.trouble)
+    context.out.note_unreadable(
+        {path_below(source.path, trouble.path),
+         trouble.what + (trouble.folder ? ", a folder that counts as one sample" : ""), ""});
+  if (listing.files.empty() && !listing.trouble.empty())
+    return Status(Code::io, listing.trouble.front().what +
+                                ", and nothing else of the source holds files; "
+                                "make it readable and run it again")
+        .at(printable(path_below(source.path, listing.trouble.front().path)));
   if (const uint64_t broken = listing.skipped.broken_links; broken > 0)
     catalog.warnings.push_back(printable(source.path) + " holds " + counted(broken, "symbolic link") +
                                " to nothing, left out: " + names_in_words(listing.broken_links, broken));

@@ -226,27 +226,75 @@ TEST(TreeSourceTest, EqualTreesGiveEqualCatalogs) {
   EXPECT_EQ(described(scan_ok(one, "set")), described(scan_ok(two, "set")));
 }
 
-TEST(TreeSourceTest, WhatCannotBeListedOrLookedAtIsAnErrorThatNamesIt) {
+TEST(TreeSourceTest, WhatCannotBeListedOrLookedAtIsNamedAndTheRestIsThere) {
   MemoryStorage memory;
-  for (const char* name : {"set/a/1.jpg", "set/a/2.jpg", "set/b/3.jpg"}) put(memory, name, "x");
+  for (const char* name : {"set/a/1.jpg", "set/a/2.jpg", "set/a/2.txt", "set/b/3.jpg", "set/c/4.jpg"})
+    put(memory, name, "x");
   Faults no_list;
   no_list.fail_list = 1;
   no_list.on = [](std::string_view path) { return path == "set/b"; };
   FaultyStorage unlisted(memory, no_list);
-  const auto without_folder = scan(unlisted, scan_options({{"", "set"}}));
-  EXPECT_EQ(without_folder.status().code(), Code::io);
-  EXPECT_NE(without_folder.status().text().find("set/b"), std::string::npos)
-      << without_folder.status().text();
+  const Catalog without_folder = scan_ok(unlisted, "set");
+  EXPECT_EQ(without_folder.unreadable_count, 1U);
+  ASSERT_EQ(without_folder.unreadable.size(), 1U);
+  EXPECT_EQ(without_folder.unreadable[0].path, "set/b");
+  EXPECT_NE(without_folder.unreadable[0].what.find("counts as one"), std::string::npos);
+  // The class that cannot be listed keeps its number.
+  EXPECT_EQ(described(without_folder),
+            (Lines{"train/0 a/1: cls='0' jpg=a/1.jpg", "train/0 a/2: cls='0' jpg=a/2.jpg txt=a/2.txt",
+                   "train/2 c/4: cls='2' jpg=c/4.jpg"}));
+  EXPECT_EQ(without_folder.classes, (Lines{"a", "b", "c"}));
+
   for (const Code code : {Code::io, Code::not_found}) {
     Faults no_stat;
     no_stat.fail_stat = 1;
+    no_stat.from_then_on = true;
     no_stat.code = code;
-    no_stat.on = [](std::string_view path) { return path == "set/a/2.jpg"; };
+    no_stat.on = [](std::string_view path) { return path.starts_with("set/a/2."); };
     FaultyStorage unseen(memory, no_stat);
-    const auto without_file = scan(unseen, scan_options({{"", "set"}}));
-    EXPECT_EQ(without_file.status().code(), Code::io);
-    EXPECT_NE(without_file.status().text().find("set/a/2.jpg"), std::string::npos)
-        << without_file.status().text();
+    const Catalog without_file = scan_ok(unseen, "set");
+    EXPECT_EQ(without_file.unreadable_count, 1U);  // two files of one sample
+    ASSERT_EQ(without_file.unreadable.size(), 1U);
+    EXPECT_EQ(without_file.unreadable[0].path, "set/a/2.jpg");
+    EXPECT_EQ(without_file.unreadable[0].what.find("vanished") == 0, code == Code::not_found);
+    EXPECT_EQ(described(without_file),
+              (Lines{"train/0 a/1: cls='0' jpg=a/1.jpg", "train/1 b/3: cls='1' jpg=b/3.jpg",
+                     "train/2 c/4: cls='2' jpg=c/4.jpg"}));
+  }
+}
+
+TEST(TreeSourceTest, AFolderThatCannotBeListedDoesNotChangeWhatTheOthersMean) {
+  MemoryStorage memory;
+  for (const char* name : {"set/train/a/1.jpg", "set/train/b/2.jpg", "set/val/a/3.jpg", "set/x/4.jpg"})
+    put(memory, name, "x");
+  const auto without = [&](std::string folder) {
+    Faults faults;
+    faults.fail_list = 1;
+    faults.on = [folder](std::string_view path) { return path == folder; };
+    FaultyStorage storage(memory, faults);
+    return scan_ok(storage, "set");
+  };
+  // With x it is no split tree, whether or not x can be listed.
+  EXPECT_EQ(without("set/x").classes, (Lines{"train", "val", "x"}));
+  ASSERT_TRUE(memory.remove("set/x/4.jpg").ok());
+  ASSERT_TRUE(memory.remove("set/x").ok());
+  EXPECT_EQ(without("set/train/a").classes, (Lines{"a", "b"}));
+  EXPECT_EQ(described(without("set/train/a")), (Lines{"train/1 train/b/2: cls='1' jpg=train/b/2.jpg",
+                                                      "val/0 val/a/3: cls='0' jpg=val/a/3.jpg"}));
+  EXPECT_EQ(without("set/val").splits, Lines{"train"});
+}
+
+TEST(TreeSourceTest, ASourceThatCannotBeListedAtAllIsAnError) {
+  MemoryStorage memory;
+  put(memory, "set/a/1.jpg", "x");
+  for (const char* folder : {"set", "set/a"}) {
+    Faults faults;
+    faults.fail_list = 1;
+    faults.on = [folder](std::string_view path) { return path == folder; };
+    FaultyStorage storage(memory, faults);
+    const auto nothing = scan(storage, scan_options({{"", "set"}}));
+    EXPECT_EQ(nothing.status().code(), Code::io);
+    EXPECT_NE(nothing.status().text().find(folder), std::string::npos) << nothing.status().text();
   }
 }
 

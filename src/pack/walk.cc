@@ -13,7 +13,6 @@ namespace packtrain {
 namespace {
 
 constexpr size_t kMostExamples = 20;
-constexpr size_t kMostTrouble = 20;
 
 using Identity = std::pair<uint64_t, uint64_t>;  // device and inode
 
@@ -80,11 +79,6 @@ class Walker {
     return std::string_view(entry_names_).substr(entry.at, entry.bytes);
   }
 
-  void note_trouble(std::string what) {
-    ++out_.trouble_count;
-    if (out_.trouble.size() < kMostTrouble) out_.trouble.push_back(std::move(what));
-  }
-
   Result<Identity> identify(std::string_view relative) {
     PACKTRAIN_ASSIGN(info, storage_.stat(full(relative)));
     return std::pair(info.device, info.inode);
@@ -112,13 +106,14 @@ class Walker {
     level.identity = identity;
     entries_.clear();
     entry_names_.clear();
-    const Status listed = storage_.list(full(path_), [&](FolderEntry&& entry) {
+    Status listed = storage_.list(full(path_), [&](FolderEntry&& entry) {
       entries_.push_back({entry_names_.size(), entry.name.size(), entry.kind});
       entry_names_ += entry.name;
       return true;
     });
     if (!listed.ok()) {
-      note_trouble(printable(full(path_)) + ": " + listed.message());
+      if (path_.empty()) return listed;
+      out_.trouble.push_back({path_, true, listed.message()});
       levels_.push_back(std::move(level));
       return {};
     }
@@ -205,7 +200,7 @@ class Walker {
           count_skipped(out_.skipped.broken_links, path, out_.skipped);
           if (out_.broken_links.size() < kMostExamples) out_.broken_links.push_back(path);
         } else {
-          note_trouble(printable(full(path)) + ": " + target.status().message());
+          out_.trouble.push_back({path, false, target.status().message()});
         }
       } else if (target->kind == FileKind::file) {
         entry.kind = FileKind::file;

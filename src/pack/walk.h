@@ -29,8 +29,12 @@ struct Listing {
   Skipped skipped;
   std::vector<std::string> datasets;      // folders below the root that packtrain made, left out
   std::vector<std::string> broken_links;  // the first of Skipped::broken_links
-  std::vector<std::string> trouble;  // what could not be listed or followed, a sentence each, up to a limit
-  uint64_t trouble_count = 0;
+  struct Trouble {
+    std::string path;  // relative to the root
+    bool folder = false;
+    std::string what;
+  };
+  std::vector<Trouble> trouble;  // folders that could not be listed and links that could not be followed
 
   static std::string_view path(const std::string& names, const ListedFile& file) {
     return std::string_view(names).substr(file.at, file.bytes);
@@ -47,7 +51,8 @@ struct WalkOptions {
 
 // Lists every folder once, one at a time, and looks at nothing but symlinks. Symlinks to files and folders
 // are followed, one that leads to a folder above itself is counted and left. Appends the paths to `names`. A
-// folder that cannot be read is told in Listing::trouble; the walk goes on.
+// folder that cannot be read is told in Listing::trouble, and the walk goes on; if that is the root, it
+// fails.
 Result<Listing> walk(Storage& storage, std::string_view folder, const WalkOptions& options,
                      std::string& names, ScanProgress& progress);
 

@@ -12,10 +12,17 @@ bool is_bad_sample(const Status& status) {
          status.code() == Code::unsupported;
 }
 
-Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file) {
+Status changed_stream(const PieceFile& file, const std::string& part) {
+  return Status(Code::corrupt, "has changed since it was listed; " +
+                                   (part.empty() ? "pack it" : "remove " + printable(part) + " and pack") +
+                                   " again")
+      .at(printable(file.path));
+}
+
+Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file,
+                                                           const std::string& part) {
   PACKTRAIN_ASSIGN(info, storage.stat(file.path));
-  if (info.size != file.bytes || info.mtime_ns != file.mtime_ns)
-    return Status(Code::corrupt, "has changed since it was listed").at(printable(file.path));
+  if (info.size != file.bytes || info.mtime_ns != file.mtime_ns) return changed_stream(file, part);
   return ArchiveStream::open(storage, file.path);
 }
 
@@ -27,14 +34,16 @@ Status read_to_end(ArchiveStream& stream) {
   }
 }
 
-BadSample bad_sample(const WriteContext& context, const Cell& cell, const Status& status) {
+BadSample bad_sample(const WriteContext& context, uint64_t sample, const Cell& cell, const Status& status) {
   std::string path = context.fetcher.source_path(cell);
-  if (cell.origin == Origin::container) path.append(": ").append(context.plan.catalog.name(cell.path));
   // The storage puts the path in front of its message; it is here already.
   std::string what = status.text();
   if (const std::string prefix = printable(path) + ": "; what.starts_with(prefix))
     what.erase(0, prefix.size());
-  return {std::move(path), std::move(what)};
+  if (const std::string_view member = context.plan.catalog.name(cell.path);
+      cell.origin == Origin::container && !member.empty())
+    path.append(": ").append(member);
+  return {std::move(path), std::move(what), std::string(context.plan.key(sample))};
 }
 
 WriteOptions shard_write_options(const WriteContext& context) {

@@ -36,8 +36,9 @@ struct WriteContext {
   uint32_t unit_samples = 0;  // and how many samples at most
 
   Mutex mutex;
-  std::vector<BadSample> bad GUARDED_BY(mutex);  // that stand in the way of publishing
-  uint64_t left_out GUARDED_BY(mutex) = 0;       // that were given up within the budget
+  std::vector<BadSample> bad GUARDED_BY(mutex);  // that stand in the way of publishing, by file
+  uint64_t bad_samples GUARDED_BY(mutex) = 0;    // how many samples those are
+  uint64_t left_out GUARDED_BY(mutex) = 0;       // samples that were given up within the budget
 
   // Whether `count` more samples may be left out; takes them from the budget if so.
   bool give_up(uint64_t count) {
@@ -46,9 +47,13 @@ struct WriteContext {
     left_out += count;
     return true;
   }
-  void report_bad(const std::vector<BadSample>& samples) {
+  // A shard that stays unwritten because of `samples` samples, `given_up` of which had been within the
+  // budget.
+  void report_bad(const std::vector<BadSample>& reasons, uint64_t samples, uint64_t given_up) {
     Lock lock(mutex);
-    bad.insert(bad.end(), samples.begin(), samples.end());
+    bad.insert(bad.end(), reasons.begin(), reasons.end());
+    bad_samples += samples;
+    left_out -= given_up;
   }
   std::string shard_path(const ShardPlan& shard) const { return folder + "/" + shard.name; }
 };
@@ -59,13 +64,16 @@ Status write_planned(WriteContext& context, const std::vector<uint32_t>& shards)
 Status write_scattered(WriteContext& context, const std::vector<uint32_t>& shards);
 Status write_serial(WriteContext& context, const std::vector<uint32_t>& shards);
 
-// A compressed archive from its beginning; Code::corrupt if it is no longer the file that was listed.
-Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file);
+// A compressed archive from its beginning; Code::corrupt if it is no longer the file that was listed. `part`,
+// OUT.part, is what has to go then, if there is a plan in it already.
+Result<std::unique_ptr<ArchiveStream>> open_planned_stream(Storage& storage, const PieceFile& file,
+                                                           const std::string& part = {});
+Status changed_stream(const PieceFile& file, const std::string& part);
 // Reads on to its end, where the check of all its bytes is.
 Status read_to_end(ArchiveStream& stream);
 // A failure that makes one sample bad, as opposed to one that makes going on pointless.
 bool is_bad_sample(const Status& status);
-BadSample bad_sample(const WriteContext& context, const Cell& cell, const Status& status);
+BadSample bad_sample(const WriteContext& context, uint64_t sample, const Cell& cell, const Status& status);
 // The record first, then the shard: a visible shard always has its record.
 Status publish_shard(WriteContext& context, const ShardPlan& shard, const ShardRows& rows, Writer& writer);
 Status write_rows(WriteContext& context, const ShardPlan& shard, const ShardRows& rows);

@@ -1,0 +1,63 @@
+#include "pack/plan_report.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "pack/publish.h"
+#include "pack/sidecars.h"
+
+namespace packtrain {
+
+uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) {
+  constexpr uint64_t kTarEnd = 1024;  // two empty blocks
+  uint64_t bytes = 0;
+  for (uint32_t number : shards) {
+    bytes += kTarEnd;
+    const ShardPlan& shard = plan.shards[number];
+    for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+      const uint64_t sample = plan.order[i];
+      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
+           ++cell) {
+        bytes += 512 + (plan.expected_size(plan.catalog.cells[cell]) + 511) / 512 * 512;
+      }
+    }
+  }
+  return bytes;
+}
+
+void describe_plan(const Plan& plan, const std::vector<std::string>& sidecars, PackReport& report) {
+  report.samples = plan.order.size();
+  report.shards = plan.shards.size();
+  report.payload_bytes = plan.catalog.bytes;
+  report.inodes_before = plan.catalog.files;
+  report.renamed = plan.renamed;
+  report.warnings = plan.catalog.warnings;
+  report.compression = plan.findings;
+  for (const CatalogRoot& root : plan.catalog.roots) report.roots.push_back(root.folder);
+  const Skipped& skipped = plan.catalog.skipped;
+  report.hidden_skipped = skipped.hidden;
+  report.temporary_skipped = skipped.temporary;
+  report.other_skipped = skipped.special + skipped.broken_links + skipped.loops;
+  std::vector<bool> used(plan.catalog.fields.size(), !plan.conversion.any());
+  if (plan.conversion.any())  // which leaves names behind that no field has any more
+    for (const Cell& cell : plan.catalog.cells) used[cell.field] = true;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) report.fields.push_back(plan.catalog.fields[i]);
+  std::sort(report.fields.begin(), report.fields.end());
+  report.splits = plan.catalog.splits;
+  report.classes = plan.catalog.classes.size();
+  std::vector<std::pair<std::string, std::string>> shards;
+  for (const ShardPlan& shard : plan.shards)
+    shards.emplace_back(shard.name, plan.catalog.splits[shard.split]);
+  std::vector<std::string> paths = sidecar_paths(sidecars, shards);
+  for (const char* name : {"index.npz", "names.npz"}) paths.emplace_back(name);
+  for (const ShardPlan& shard : plan.shards) paths.push_back(shard.name);
+  report.inodes_after = inodes_of(paths);
+  report.conversion = plan.cost;
+  std::vector<uint32_t> all(plan.shards.size());
+  std::iota(all.begin(), all.end(), 0U);
+  report.bytes = planned_bytes(plan, all);
+}
+
+}  // namespace packtrain
