@@ -58,7 +58,7 @@ struct OrderSpec {
   LastBatch last = LastBatch::drop;
   // streams only:
   std::vector<StreamShard> shards;  // in order, covering [0, samples)
-  uint32_t chains = 0;              // C; 0: lcm(64, world)
+  uint32_t chains = 0;              // C; 0: lcm(64, world). Ranks that do not divide it share some of them
   uint64_t piece_bytes = 2 << 20;
   uint64_t window_bytes = uint64_t{4} << 30;  // over all ranks
   // Draws with replacement (global only): how often each class comes, relatively, and the class of each
@@ -73,10 +73,10 @@ struct Pick {
   uint64_t sample = 0;    // in the space that is ordered
   bool padding = false;   // repeats a sample, so that ranks stay equal (LastBatch::pad)
   uint32_t part = 0;      // the dataset that `sample` belongs to (MixSpec::parts); else 0
-  // The samples to be read with it in one go: streams name the piece, which no other rank needs; else only
-  // the sample itself.
+  // The samples to be read with it in one go: streams name the piece, else it is the sample itself.
   uint64_t piece_first = 0;
   uint32_t piece_count = 1;
+  uint64_t piece_last = 0;  // the last position of the epoch, on any rank, at which a sample of it comes
 };
 
 // The order of one run. Immutable; thread-safe.
@@ -94,6 +94,8 @@ class Order {
                      std::vector<Pick>& out) const = 0;
   // Another sample for a place whose own is bad: a function of (seed, epoch, position, attempt).
   virtual uint64_t replacement(uint64_t epoch, uint64_t position, uint64_t attempt) const = 0;
+  // Of the pieces of streams that a rank has to keep at a time, about; else 0.
+  virtual uint64_t bytes_held() const { return 0; }
 };
 
 // Several datasets in given fractions. Each is gone through in its own shuffles, one behind the other: its
@@ -118,8 +120,8 @@ struct MixSpec {
 // same for each of its replacements.
 Result<std::shared_ptr<const Order>> make_mix(MixSpec spec);
 
-// Where a run stands; all that is needed to go on, on any number of ranks (with streams: that divides
-// `chains`). Positions below `consumed` are done in every kind of order. Plain JSON of less than 1 KB.
+// Where a run stands; all that is needed to go on, on any number of ranks. Positions below `consumed` are
+// done in every kind of order. Plain JSON of less than 1 KB.
 struct OrderState {
   uint32_t version = 1;
   std::string dataset, split;

@@ -5,17 +5,7 @@
 #include <new>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-#endif
-#endif
-#ifndef ASAN_POISON_MEMORY_REGION
-#define ASAN_POISON_MEMORY_REGION(address, bytes) static_cast<void>(0)
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) static_cast<void>(0)
-#endif
+#include "base/forbidden_memory.h"
 
 // Arrays of rows that the library reaches only through access_virt_sarray and access_virt_barray: it leaves
 // what they are to whoever manages memory. All rows are in memory, and zero at first.
@@ -167,7 +157,7 @@ void* JpegMemory::take(size_t bytes) {
   if (bytes > limit_ || used_ > limit_ - bytes) return nullptr;
   if (bytes > static_cast<size_t>(end_ - at_) && !add_block(bytes)) return nullptr;
   used_ += bytes;
-  ASAN_UNPOISON_MEMORY_REGION(at_, bytes);
+  PACKTRAIN_ALLOW_MEMORY(at_, bytes);
   return std::exchange(at_, at_ + bytes);
 }
 
@@ -179,7 +169,7 @@ bool JpegMemory::add_block(size_t bytes) {
   held_ += bytes;
   at_ = static_cast<std::byte*>(memory) + sizeof(Block);
   end_ = at_ + bytes;
-  ASAN_POISON_MEMORY_REGION(at_, bytes);
+  PACKTRAIN_FORBID_MEMORY(at_, bytes);
   return true;
 }
 
@@ -187,7 +177,7 @@ void JpegMemory::let_go_of_blocks() {
   while (blocks_ != nullptr) {
     Block* block = std::exchange(blocks_, blocks_->next);
     held_ -= block->bytes;
-    ASAN_UNPOISON_MEMORY_REGION(block, sizeof(Block) + block->bytes);
+    PACKTRAIN_ALLOW_MEMORY(block, sizeof(Block) + block->bytes);
     ::operator delete (block, std::align_val_t{kAlignment});
   }
   at_ = end_ = nullptr;
@@ -202,7 +192,7 @@ void JpegMemory::reset() {
     let_go_of_blocks();
   } else if (blocks_ != nullptr) {
     at_ = end_ - blocks_->bytes;
-    ASAN_POISON_MEMORY_REGION(at_, blocks_->bytes);
+    PACKTRAIN_FORBID_MEMORY(at_, blocks_->bytes);
   }
   used_ = 0;
 }

@@ -61,6 +61,7 @@ Engine::~Engine() {
 }
 
 Status Engine::begin(uint64_t epoch, uint64_t consumed) {
+  PACKTRAIN_TRY(extents_.begin());
   planner_.begin(epoch, consumed);
   for (uint32_t i = 0; i < limits_.threads; ++i) {
     PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory));
@@ -128,7 +129,7 @@ void Engine::open_steps() {
     ++open_;
     if (step.ready) decoder_wakes_.notify_all();
   }
-  if (may_plan()) reader_wakes_.notify_one();
+  if (may_plan() || !to_read_.empty()) reader_wakes_.notify_one();
 }
 
 Status Engine::open(Step& step) {
@@ -160,11 +161,6 @@ Status Engine::open(Step& step) {
   return {};
 }
 
-// Pieces of streams are bounded by their window, and direct reads by the batches they go into.
-bool Engine::counts_as_ahead(const Extent& extent) const {
-  return !extent.direct && spec_.order.kind != OrderKind::streams;
-}
-
 void Engine::make_ready(Task* task) {
   task->next = task->step->ready;
   task->step->ready = task;
@@ -173,29 +169,38 @@ void Engine::make_ready(Task* task) {
 size_t Engine::take_extents(std::vector<Extent*>& into, size_t most) {
   into.clear();
   while (!to_read_.empty() && into.size() < most) {
-    const Extent& extent = *to_read_.front();
-    const uint64_t bytes = ExtentPool::room_of(extent);
-    if (counts_as_ahead(extent)) {
-      if (asked_ != 0 && asked_ + bytes > limits_.read_ahead) break;
-      asked_ += bytes;
-    }
+    Extent& extent = *to_read_.front();
+    if (!extent.direct && !extents_.give_room(extent)) break;
     into.push_back(to_read_.pop());
   }
+  reading_ += into.size();
   return into.size();
+}
+
+// Whether the consumer would wait for ever: pieces of streams fill up the memory, all are needed again later,
+// and the batch that comes next needs one more. Sizes of samples vary, and no room is without gaps.
+bool Engine::is_stuck() {
+  if (to_read_.empty() || reading_ > 0 || filling_ > 0 || open_ == 0 || steps_.front()->remaining == 0)
+    return false;
+  for (size_t i = 0; i < open_; ++i)
+    if (steps_[i]->ready) return false;
+  return true;
+}
+
+void Engine::hand_over(Extent& extent) {
+  extent.arrived = true;
+  for (Task* task = extent.waiting; task;) {
+    Task* next = task->next;
+    make_ready(task);
+    task = next;
+  }
+  extent.waiting = nullptr;
 }
 
 void Engine::arrived(std::span<Read* const> finished) {
   Lock lock(mutex_);
-  for (Read* read : finished) {
-    auto* extent = reinterpret_cast<Extent*>(read->tag);
-    extent->arrived = true;
-    for (Task* task = extent->waiting; task;) {
-      Task* next = task->next;
-      make_ready(task);
-      task = next;
-    }
-    extent->waiting = nullptr;
-  }
+  reading_ -= finished.size();
+  for (Read* read : finished) hand_over(*reinterpret_cast<Extent*>(read->tag));
   decoder_wakes_.notify_all();
 }
 
@@ -214,12 +219,19 @@ void Engine::read_all() {
         }
         if (take_extents(extents, limits_.reads_in_flight - reads->in_flight()) > 0) break;
         if (reads->in_flight() > 0) break;
+        if (is_stuck()) {
+          // Each sample of this piece is then read by itself, when its turn comes.
+          Extent& extent = *to_read_.pop();
+          extent.read.status = Status(Code::no_room, "there is no room for a piece of the stream");
+          hand_over(extent);
+          decoder_wakes_.notify_all();
+          continue;
+        }
         lock.wait(reader_wakes_);
       }
     }
     batch.clear();
     for (Extent* extent : extents) {
-      if (!extent->direct) extents_.give_buffer(*extent);
       bytes_read_.fetch_add(extent->length, std::memory_order_relaxed);
       batch.push_back(&extent->read);
     }
@@ -287,11 +299,11 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     }
     if (stopping_) return;
     look_out = kShortestLookOut;
+    ++filling_;
     mutex_.unlock();
     const auto start = Clock::now();
     Step& step = *tasks->step;
     size_t count = 0;
-    uint64_t done_bytes = 0;
     bad.clear();
     late.clear();
     for (Task *task = tasks, *next = nullptr; task; task = next) {
@@ -303,13 +315,11 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       Filler::Outcome outcome = decoder.filler->fill(*task);
       if (!outcome.status.ok())
         bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
-      if (task->extent) {
-        if (counts_as_ahead(*task->extent)) done_bytes += ExtentPool::room_of(*task->extent);
-        extents_.release(task->extent);
-      }
+      if (task->extent) extents_.release(task->extent);
       ++count;
     }
     decoder.warnings.store(decoder.filler->warnings(), std::memory_order_relaxed);
+    decoder.bytes_read.store(decoder.filler->bytes_read(), std::memory_order_relaxed);
     add(decoder.decode, since(start));
     mutex_.lock();
     if (pads_ && step.remaining == count) {  // all others are filled, and nobody else looks at the step
@@ -317,7 +327,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       pad(step, bad);
       mutex_.lock();
     }
-    asked_ -= done_bytes;
+    --filling_;
     for (BadPlace& place : bad) step.bad.push_back(std::move(place));
     for (Task* task : late) {
       task->next = nullptr;
@@ -381,6 +391,7 @@ EngineCounts Engine::counts() const {
     counts.decode += decoder->decode.load(std::memory_order_relaxed);
     counts.blocked += decoder->blocked.load(std::memory_order_relaxed);
     counts.warnings += decoder->warnings.load(std::memory_order_relaxed);
+    counts.bytes_read += decoder->bytes_read.load(std::memory_order_relaxed);
   }
   return counts;
 }

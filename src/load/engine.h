@@ -25,7 +25,7 @@ struct EngineLimits {
   uint32_t open_steps = 2;         // steps that have a batch to fill
   uint64_t batch_bytes = 0;        // what a batch takes, about
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
-  uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet
+  uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet, beside the pieces of streams
   MemoryPlan memory;
 };
 
@@ -66,7 +66,7 @@ class Engine {
  private:
   struct Decoder {
     std::unique_ptr<Filler> filler;
-    std::atomic<uint64_t> warnings = 0;
+    std::atomic<uint64_t> warnings = 0, bytes_read = 0;
     std::atomic<double> read_wait = 0, decode = 0, blocked = 0;
   };
 
@@ -77,9 +77,10 @@ class Engine {
   void open_steps() REQUIRES(mutex_);
   Status open(Step& step) REQUIRES(mutex_);
   bool bring(Extent& extent);
-  bool counts_as_ahead(const Extent& extent) const;
   void make_ready(Task* task) REQUIRES(mutex_);
   size_t take_extents(std::vector<Extent*>& into, size_t most) REQUIRES(mutex_);
+  bool is_stuck() REQUIRES(mutex_);
+  void hand_over(Extent& extent) REQUIRES(mutex_);
   Task* take_tasks() REQUIRES(mutex_);
   void pad(Step& step, std::vector<BadPlace>& bad);
   void arrived(std::span<Read* const> finished);
@@ -107,7 +108,8 @@ class Engine {
   Status no_batch_ GUARDED_BY(mutex_);             // why the next step cannot be opened
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
   Fifo<Extent*> to_read_ GUARDED_BY(mutex_);
-  uint64_t asked_ GUARDED_BY(mutex_) = 0;  // bytes asked for and not decoded yet
+  size_t reading_ GUARDED_BY(mutex_) = 0;  // extents on their way
+  size_t filling_ GUARDED_BY(mutex_) = 0;  // decoding threads with tasks
   std::atomic<uint64_t> bytes_read_ = 0;
 
   std::vector<std::unique_ptr<Decoder>> decoders_;

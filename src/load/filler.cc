@@ -44,6 +44,7 @@ Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t fi
   }
   // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
   PACKTRAIN_TRY(dataset.read(sample, field, own, spec_.check));
+  bytes_read_ += own.size();
   return Bytes(own);
 }
 

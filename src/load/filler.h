@@ -21,6 +21,7 @@ class Filler {
   };
   Outcome fill(Task& task);
   uint64_t warnings() const { return image_ ? image_->warnings() : 0; }
+  uint64_t bytes_read() const { return bytes_read_; }  // by itself, beside what extents brought
 
  private:
   Filler(const LoadSpec& spec, const Order& order, const MemoryPlan& memory)
@@ -40,6 +41,7 @@ class Filler {
   std::unique_ptr<ImageReader> image_;
   std::vector<std::unique_ptr<ValueReader>> values_;  // of each field; null: its bytes are not looked at
   std::vector<std::byte> scratch_;
+  uint64_t bytes_read_ = 0;
 };
 
 }  // namespace packtrain

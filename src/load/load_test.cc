@@ -198,7 +198,9 @@ TEST_F(LoadTest, StreamsOfRowsOutOfOrderBringTheirOwnBytes) {
 TEST_F(LoadTest, TheWindowOfStreamsCountsAsMemory) {
   LoadSpec wanted = spec();
   wanted.order.kind = OrderKind::streams;
-  wanted.order.window_bytes = 1 << 10;
+  wanted.order.chains = 4;
+  wanted.order.piece_bytes = 8 << 10;
+  wanted.order.window_bytes = 32 << 10;
   wanted.prefetch = 1;
   wanted.memory = 512 << 10;  // three batches of 16 samples of at most 3 kB
   EXPECT_TRUE(Loader::make(wanted).ok());

@@ -274,20 +274,20 @@ EngineLimits choose_limits(const LoadSpec& spec, uint32_t cores) {
   return limits;
 }
 
-// What is read and not yet used, at most.
-uint64_t bytes_ahead(const LoadSpec& spec, const EngineLimits& limits) {
-  if (spec.order.kind != OrderKind::streams) return limits.read_ahead;
-  // This rank's part of the window: pieces stay until their last sample is used.
-  uint64_t all = 0;
-  for (const StreamShard& shard : spec.order.shards) all += shard.bytes;
-  return std::min(spec.order.window_bytes, all) / spec.order.world;
+// What is read and not yet used, at most. Pieces of streams stay until their last sample is used; the room
+// for what comes next is beside that, and room for samples that are larger than others, and for gaps.
+uint64_t bytes_ahead(const Order& order, const EngineLimits& limits) {
+  constexpr uint64_t kPartForGaps = 8;
+  const uint64_t held = order.bytes_held();
+  if (held == 0) return limits.read_ahead;
+  return held + held / kPartForGaps + std::min(held, limits.read_ahead);
 }
 
-MemoryNeeds needs_of(const LoadSpec& spec, const EngineLimits& limits) {
+MemoryNeeds needs_of(const LoadSpec& spec, const Order& order, const EngineLimits& limits) {
   MemoryNeeds needs;
   needs.batch_bytes = limits.batch_bytes;
   needs.batches = uint64_t{limits.open_steps} + 2;  // those ahead, one with the user, one being asked for
-  needs.read_ahead = bytes_ahead(spec, limits);
+  needs.read_ahead = bytes_ahead(order, limits);
   needs.threads = limits.threads;
   needs.images = spec.image.has_value();
   return needs;
@@ -304,7 +304,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   const uint64_t memory = spec.memory != 0
                               ? spec.memory
                               : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
-  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, limits), memory, spec.memory != 0));
+  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), memory, spec.memory != 0));
   limits.memory = plan;
   spec.memory = memory;
   return std::unique_ptr<Loader>(std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits));

@@ -1,7 +1,6 @@
 #include "load/planner.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace packtrain {
 namespace {
@@ -10,23 +9,19 @@ namespace {
 constexpr uint64_t kMostSlack = 32 << 10;
 constexpr uint64_t kLargestPiece = 16;  // times what a piece should have: samples differ in size
 
-// A little more than asked for: one of a few sizes, so that a buffer serves many reads.
-size_t room_for(uint64_t bytes) {
-  constexpr uint64_t kLeast = 4096;
-  const uint64_t step = std::max(std::bit_floor(bytes) / 8, kLeast);
-  return (bytes + step - 1) / step * step;
-}
-
-bool has_less(const Buffer& buffer, size_t room) { return buffer.capacity() < room; }
-
 }  // namespace
+
+Status ExtentPool::begin() {
+  Lock lock(mutex_);
+  return memory_.map();
+}
 
 Extent* ExtentPool::take() {
   Lock lock(mutex_);
   if (idle_.empty()) {
     all_.push_back(std::make_unique<Extent>());
     idle_.reserve(all_.capacity());  // so that release() never allocates
-    buffers_.reserve(all_.capacity());
+    memory_.expect(all_.capacity());
     return all_.back().get();
   }
   Extent* extent = idle_.back();
@@ -34,46 +29,36 @@ Extent* ExtentPool::take() {
   return extent;
 }
 
-uint64_t ExtentPool::room_of(const Extent& extent) { return room_for(extent.length); }
-
-// The smallest idle buffer that is large enough; if there is none, the largest gives way to a new one, and
-// more of them where memory wants it. So there are buffers of all sizes that are needed together, not each as
-// large as the largest read.
-void ExtentPool::give_buffer(Extent& extent) {
-  const size_t room = room_for(extent.length);
-  {
-    Lock lock(mutex_);
-    auto found = std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less);
-    if (found != buffers_.end()) {
-      extent.buffer = std::move(*found);
-      buffers_.erase(found);
-    } else {
-      held_ += room;
-      for (bool first = true; !buffers_.empty() && (first || held_ > limit_); first = false) {
-        held_ -= buffers_.back().capacity();
-        buffers_.pop_back();
-      }
-    }
+bool ExtentPool::give_room(Extent& extent) {
+  Lock lock(mutex_);
+  if (extent.length > memory_.size()) {
+    // Alone, since it breaks the limit: a sample has the size that it has.
+    if (memory_.in_use() != 0 || large_ != 0) return false;
+    extent.read.into = extent.buffer.take(extent.length);
+    large_ = extent.buffer.capacity();
+    return true;
   }
-  extent.read.into = extent.buffer.take(room).first(extent.length);
+  if (large_ != 0) return false;
+  extent.read.into = extent.length == 0 ? MutableBytes() : memory_.take(extent.length);
+  return extent.read.into.size() == extent.length;
 }
 
 void ExtentPool::release(Extent* extent) {
   if (extent->uses.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lock lock(mutex_);
-  if (const size_t room = extent->buffer.capacity(); room != 0 && held_ > limit_) {
-    held_ -= room;  // of a read larger than all that should be read ahead
+  if (extent->buffer.capacity() != 0) {
+    large_ = 0;
     extent->buffer = Buffer();
-  } else if (room != 0) {
-    buffers_.insert(std::lower_bound(buffers_.begin(), buffers_.end(), room, has_less),
-                    std::move(extent->buffer));
+  } else if (!extent->direct && !extent->read.into.empty()) {
+    memory_.give_back(extent->read.into);
   }
+  extent->read.into = {};
   idle_.push_back(extent);
 }
 
 uint64_t ExtentPool::held() const {
   Lock lock(mutex_);
-  return held_;
+  return memory_.touched() + large_;
 }
 
 void Planner::begin(uint64_t epoch, uint64_t consumed) {
@@ -84,9 +69,8 @@ void Planner::begin(uint64_t epoch, uint64_t consumed) {
   steps_ = order_->steps(consumed, spec_.rank);
 }
 
-void Planner::let_go_of_pieces() {
-  for (auto& [first, piece] : pieces_) extents_.release(piece.extent);
-  pieces_.clear();
+void Planner::let_go_of_pieces(uint64_t position) {
+  while (Extent* const extent = pieces_.take_ended(position)) extents_.release(extent);
 }
 
 bool Planner::stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const {
@@ -133,31 +117,25 @@ Extent* Planner::extent_for(const LoadPart& part, const Stretch& stretch) {
   return extent;
 }
 
-// The extent of the piece that a pick belongs to, with a use for the pick.
+// The extent of the piece that a pick belongs to, with a use for the pick. The planner has a use of its own
+// as long as further samples of the piece are to come.
 Extent* Planner::piece_for(const Pick& pick, Step& step) {
-  auto [at, is_new] = pieces_.try_emplace(pick.piece_first);
-  Piece& piece = at->second;
-  if (is_new) {
+  Extent* extent = pieces_.find(pick.piece_first);
+  if (!extent) {
     Stretch stretch;
     const LoadPart& part = spec_.parts[pick.part];
     const uint64_t first = part.sample_at(pick.piece_first);
-    piece.left = pick.piece_count;
     // Rows out of order could claim a whole shard for a piece; then each sample is read by itself.
-    if (stretch_of(part, first, first + pick.piece_count - 1, stretch) &&
-        stretch.end - stretch.begin <= kLargestPiece * spec_.order.piece_bytes)
-      piece.extent = extent_for(part, stretch);
-    if (!piece.extent) {
-      pieces_.erase(at);
+    if (!stretch_of(part, first, first + pick.piece_count - 1, stretch) ||
+        stretch.end - stretch.begin >
+            std::min(kLargestPiece * spec_.order.piece_bytes, extents_.most_bytes()))
       return nullptr;
-    }
-    step.extents.push_back(piece.extent);
+    extent = extent_for(part, stretch);
+    if (!extent) return nullptr;
+    step.extents.push_back(extent);
+    pieces_.add(pick.piece_first, pick.piece_last, extent);
   }
-  Extent* extent = piece.extent;
-  if (--piece.left == 0) {
-    pieces_.erase(at);  // the planner's use becomes the pick's
-  } else {
-    extent->uses.fetch_add(1, std::memory_order_relaxed);
-  }
+  extent->uses.fetch_add(1, std::memory_order_relaxed);
   return extent;
 }
 
@@ -207,6 +185,7 @@ bool Planner::plan(Step& step) {
       if (in_area) step.area_bytes += (location.length + 7) / 8 * 8;
     }
   }
+  let_go_of_pieces(consumed_ + step_ * spec_.order.global_batch);
   // Neighbours on disk are asked for one after the other.
   std::sort(step.extents.begin(), step.extents.end(), [](const Extent* a, const Extent* b) {
     return a->read.file != b->read.file ? a->read.file < b->read.file : a->read.offset < b->read.offset;

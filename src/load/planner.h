@@ -2,34 +2,35 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
+#include "load/piece_table.h"
+#include "load/read_memory.h"
 #include "load/step.h"
 
 namespace packtrain {
 
-// Extents and buffers that wait to be used again. An extent has a buffer only from its read to its last use,
-// so there are no more buffers than reads ahead. Thread-safe.
+// Extents that wait to be used again, and the memory that they are read into. An extent has memory only from
+// its read to its last use. Thread-safe.
 class ExtentPool {
  public:
-  // Bytes that idle buffers may fill up, beside those in use.
-  explicit ExtentPool(uint64_t limit) : limit_(limit) {}
-  static uint64_t room_of(const Extent& extent);  // what its buffer takes
+  explicit ExtentPool(uint64_t most_bytes) : memory_(most_bytes) {}
+  Status begin();  // once, before the first is taken
 
   Extent* take();
-  void give_buffer(Extent& extent);  // sets read.into, `length` bytes
-  void release(Extent* extent);      // one use less; the last one brings it back
-  uint64_t held() const;             // bytes in buffers, idle or not
+  // Sets read.into, `length` bytes. False if others have to be used first, to make room.
+  bool give_room(Extent& extent);
+  void release(Extent* extent);  // one use less; the last one brings it back
+  uint64_t most_bytes() const { return memory_.size(); }
+  uint64_t held() const;  // bytes that reads have taken so far, and keep
 
  private:
-  const uint64_t limit_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Extent>> all_ GUARDED_BY(mutex_);
   std::vector<Extent*> idle_ GUARDED_BY(mutex_);
-  std::vector<Buffer> buffers_ GUARDED_BY(mutex_);  // idle, the smallest first
-  uint64_t held_ GUARDED_BY(mutex_) = 0;
+  ReadMemory memory_;                      // its size is constant; guarded by mutex_ otherwise
+  uint64_t large_ GUARDED_BY(mutex_) = 0;  // bytes of reads that are too large for it
 };
 
 // Walks through the order, epoch after epoch. One thread at a time.
@@ -58,18 +59,14 @@ class Planner {
   bool stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const;
   Extent* extent_for(const LoadPart& part, const Stretch& stretch);
   Extent* piece_for(const Pick& pick, Step& step);
-  void let_go_of_pieces();
-
-  struct Piece {
-    Extent* extent = nullptr;
-    uint32_t left = 0;  // samples of it that may still come
-  };
+  // Those of which no sample comes at `position` or behind it.
+  void let_go_of_pieces(uint64_t position = UINT64_MAX);
 
   const LoadSpec& spec_;
   const std::shared_ptr<const Order> order_;
   ExtentPool& extents_;
   uint64_t epoch_ = 0, consumed_ = 0, step_ = 0, steps_ = 0;
-  std::unordered_map<uint64_t, Piece> pieces_;  // by their first sample
+  PieceTable pieces_;
 };
 
 }  // namespace packtrain

@@ -32,7 +32,7 @@ struct Extent {
   Read read;
   uint32_t shard = 0;
   uint64_t length = 0;
-  Buffer buffer;            // unless it is read straight into a batch
+  Buffer buffer;            // of a read that is larger than all that may be read ahead
   Task* waiting = nullptr;  // tasks that need it
   bool arrived = false;
   bool direct = false;  // read into the batch of its only task

@@ -125,6 +125,53 @@ TEST(BatchesTest, ResumeBringsExactlyTheUnseenSamples) {
   }
 }
 
+// As a run begins it: with 64 chains, or more where its own ranks need them. It goes on on any number of
+// ranks.
+TEST(BatchesTest, StreamsGoOnFromAnyWorldSizeToAnyOther) {
+  constexpr uint32_t kWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 64};
+  constexpr uint64_t kSamples = 1500, kEpoch = 3;
+  for (const LastBatch last : {LastBatch::drop, LastBatch::pad, LastBatch::keep}) {
+    for (const uint32_t before : kWorlds) {
+      const auto first = make_order(
+          small_spec(OrderKind::streams, kSamples, uint64_t{before} * 3, before, LastBatch::keep, 7, 0));
+      const auto alone = [&](uint64_t batch) {
+        return make_order(small_spec(OrderKind::streams, kSamples, batch, 1, last, 7, first->spec().chains));
+      };
+      for (const uint32_t after : kWorlds) {
+        OrderSpec spec = small_spec(OrderKind::streams, kSamples, uint64_t{after} * 4, after, last, 7,
+                                    first->spec().chains);
+        spec.window_bytes = first->spec().window_bytes;
+        OrderSpec like = alone(spec.global_batch)->spec();
+        like.window_bytes = spec.window_bytes;
+        const auto second = make_order(spec), reference = make_order(like);
+        const uint64_t steps = 1 + (before * 7 + after) % std::min<uint64_t>(20, first->steps(0, 0) - 1);
+        const uint64_t consumed = steps * first->spec().global_batch;
+        std::vector<int> seen(kSamples);
+        for (uint64_t step = 0; step < steps; ++step)
+          for (const Pick& pick : global_batch(*first, kEpoch, 0, step)) ++seen[pick.sample];
+        const uint64_t rest = most_steps(*second, consumed);
+        ASSERT_EQ(rest, reference->steps(consumed, 0));
+        for (uint32_t rank = 0; rank < after; ++rank)
+          ASSERT_GE(second->steps(consumed, rank) + (last == LastBatch::keep ? 1 : 0), rest);
+        for (uint64_t step = 0; step < rest; ++step) {
+          const auto picks = global_batch(*second, kEpoch, consumed, step);
+          ASSERT_EQ(by_position(picks), by_position(global_batch(*reference, kEpoch, consumed, step)))
+              << before << " to " << after << " ranks, step " << step;
+          for (const Pick& pick : picks) seen[pick.sample] += pick.padding ? 0 : 1;
+          std::vector<Pick> own;
+          for (uint32_t rank = 0; rank < after && last != LastBatch::keep; ++rank) {
+            second->batch(kEpoch, consumed, step, rank, own);
+            ASSERT_EQ(own.size(), 4u);
+          }
+        }
+        const uint64_t done = last == LastBatch::drop ? consumed + rest * spec.global_batch : kSamples;
+        ASSERT_EQ(static_cast<uint64_t>(std::count(seen.begin(), seen.end(), 1)), done);
+        ASSERT_EQ(static_cast<uint64_t>(std::count(seen.begin(), seen.end(), 0)), kSamples - done);
+      }
+    }
+  }
+}
+
 TEST(BatchesTest, ResumeAtTheEndOrBehindItHasNoSteps) {
   for (const OrderKind kind : kKinds) {
     const auto order = make_order(small_spec(kind, 100, 8, 2, LastBatch::pad));

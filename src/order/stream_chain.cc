@@ -30,7 +30,7 @@ void shuffle(std::vector<uint64_t>& values, KeyedRandom& random) {
 
 StreamLayout::StreamLayout(const OrderSpec& spec)
     : samples(spec.samples), seed(spec.seed), chains(spec.chains) {
-  uint64_t bytes = 0, pieces = 0;
+  uint64_t pieces = 0;
   for (const StreamShard& shard : spec.shards) {
     if (shard.count == 0) continue;
     shards.push_back(shard);
@@ -39,7 +39,7 @@ StreamLayout::StreamLayout(const OrderSpec& spec)
     pieces += divide_up(shard.count, piece_samples.back());
   }
   // Where samples are larger than a piece should be, a piece is one sample and a window has fewer of them.
-  const uint64_t mean_piece = pieces == 0 ? 1 : std::max<uint64_t>(1, divide_up(bytes, pieces));
+  mean_piece = pieces == 0 ? 1 : std::max<uint64_t>(1, divide_up(bytes, pieces));
   window_pieces = std::max<uint64_t>(1, spec.window_bytes / chains / mean_piece);
 }
 
@@ -50,6 +50,10 @@ uint64_t StreamLayout::chain_start(uint32_t chain) const {
 uint64_t StreamLayout::first_window_pieces(uint32_t chain) const {
   // Not below a quarter: the first batches shall be mixed well, too.
   return window_pieces - share(window_pieces - window_pieces / 4, chains - 1 - chain, chains);
+}
+
+uint64_t StreamLayout::window_bytes_of_chain() const {
+  return std::min(window_pieces * mean_piece, divide_up(bytes, chains));
 }
 
 StreamLine::StreamLine(const StreamLayout& layout, uint64_t epoch_number) : epoch(epoch_number) {
@@ -137,6 +141,29 @@ void StreamChain::set_windows(const StreamLayout& layout, uint32_t chain) {
   begin_at(pieces);
 }
 
+uint64_t StreamChain::piece_at(uint64_t window, uint64_t start) const {
+  const auto begin = pieces_.begin() + static_cast<ptrdiff_t>(windows_[window].piece);
+  const auto end = pieces_.begin() + static_cast<ptrdiff_t>(windows_[window + 1].piece);
+  const auto next = std::upper_bound(begin, end, start,
+                                     [](uint64_t value, const Piece& piece) { return value < piece.start; });
+  return static_cast<uint64_t>(next - pieces_.begin()) - 1;
+}
+
+// From the back, until every piece was met: a small part of the window as a rule.
+StreamChain::Shuffle::Shuffle(const StreamChain& chain, uint64_t window)
+    : order(chain.windows_[window + 1].start - chain.windows_[window].start,
+            join_keys(chain.windows_key_, window)),
+      lasts(chain.windows_[window + 1].piece - chain.windows_[window].piece, UINT64_MAX) {
+  uint64_t unmet = lasts.size();
+  for (uint64_t place = order.count(); place > 0 && unmet > 0; --place) {
+    const uint64_t piece = chain.piece_at(window, chain.windows_[window].start + order.at(place - 1));
+    uint64_t& last = lasts[piece - chain.windows_[window].piece];
+    if (last != UINT64_MAX) continue;
+    last = place - 1;
+    --unmet;
+  }
+}
+
 void StreamChain::Cursor::find(uint64_t index, Pick& pick) {
   assert(index < chain_.length_);
   const auto& windows = chain_.windows_;
@@ -145,19 +172,16 @@ void StreamChain::Cursor::find(uint64_t index, Pick& pick) {
         std::upper_bound(windows.begin(), windows.end(), index,
                          [](uint64_t value, const Window& window) { return value < window.start; });
     window_ = static_cast<uint64_t>(next - windows.begin()) - 1;
-    const uint64_t count = windows[window_ + 1].start - windows[window_].start;
-    shuffle_ = chain_.shuffles_.get(
-        window_, [&] { return Permutation(count, join_keys(chain_.windows_key_, window_)); });
+    shuffle_ = chain_.shuffles_.get(window_, [&] { return Shuffle(chain_, window_); });
   }
-  const Window &window = windows[window_], &end = windows[window_ + 1];
-  const uint64_t drawn = window.start + shuffle_->at(index - window.start);
-  const auto pieces = std::span(chain_.pieces_).subspan(window.piece, end.piece - window.piece);
-  const auto next = std::upper_bound(pieces.begin(), pieces.end(), drawn,
-                                     [](uint64_t value, const Piece& piece) { return value < piece.start; });
-  const Piece& piece = *(next - 1);
+  const Window& window = windows[window_];
+  const uint64_t drawn = window.start + shuffle_->order.at(index - window.start);
+  const uint64_t number = chain_.piece_at(window_, drawn);
+  const Piece& piece = chain_.pieces_[number];
   pick.sample = piece.first + (drawn - piece.start);
   pick.piece_first = piece.first;
   pick.piece_count = piece.count;
+  pick.piece_last = window.start + shuffle_->lasts[number - window.piece];
 }
 
 }  // namespace packtrain

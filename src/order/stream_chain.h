@@ -24,11 +24,13 @@ struct StreamLayout {
   uint64_t chain_length(uint32_t chain) const { return chain_start(chain + 1) - chain_start(chain); }
   // Windows of different chains do not end together: storage would have to deliver them all at once.
   uint64_t first_window_pieces(uint32_t chain) const;
+  uint64_t window_bytes_of_chain() const;  // at most, about
 
   std::vector<StreamShard> shards;      // without empty ones
   std::vector<uint32_t> piece_samples;  // of each shard, at most
-  uint64_t samples, seed;
+  uint64_t samples, seed, bytes = 0;
   uint32_t chains;
+  uint64_t mean_piece;     // bytes
   uint64_t window_pieces;  // of one chain, at most
 };
 
@@ -46,17 +48,7 @@ class StreamChain {
  public:
   StreamChain(const StreamLayout& layout, const StreamLine& line, uint32_t chain);
 
-  // Goes along a chain; keeps the window it is in. One thread at a time; the chain must stay alive.
-  class Cursor {
-   public:
-    explicit Cursor(const StreamChain& chain) : chain_(chain) {}
-    void find(uint64_t index, Pick& pick);  // the sample at `index` of the chain, and its piece
-
-   private:
-    const StreamChain& chain_;
-    uint64_t window_ = 0;
-    std::shared_ptr<const Permutation> shuffle_;
-  };
+  class Cursor;
 
  private:
   struct Piece {
@@ -68,6 +60,14 @@ class StreamChain {
     uint64_t piece;  // its first
     uint64_t start;  // in the chain
   };
+  // A window in the order in which its samples come. Immutable.
+  struct Shuffle {
+    Shuffle(const StreamChain& chain, uint64_t window);
+    Permutation order;
+    std::vector<uint64_t> lasts;  // of each piece: the place in the window of its last sample
+  };
+  // The piece of a window that the sample at `start` belongs to, as it stands before the window is shuffled.
+  uint64_t piece_at(uint64_t window, uint64_t start) const;
   std::vector<Piece> cut(const StreamLayout& layout, const StreamLine& line, uint32_t chain) const;
   void deal(const std::vector<Piece>& cut, uint64_t strata);
   void set_windows(const StreamLayout& layout, uint32_t chain);
@@ -75,7 +75,20 @@ class StreamChain {
   std::vector<Piece> pieces_;    // in the order of reading
   std::vector<Window> windows_;  // and their end
   uint64_t length_ = 0;
-  mutable LastTwo<Permutation> shuffles_;  // by window
+  mutable LastTwo<Shuffle> shuffles_;  // by window
+};
+
+// Goes along a chain; keeps the window it is in. One thread at a time; the chain must stay alive.
+class StreamChain::Cursor {
+ public:
+  explicit Cursor(const StreamChain& chain) : chain_(chain) {}
+  // The sample at `index` of the chain, and its piece; piece_last is an index of the chain, too.
+  void find(uint64_t index, Pick& pick);
+
+ private:
+  const StreamChain& chain_;
+  uint64_t window_ = 0;
+  std::shared_ptr<const Shuffle> shuffle_;
 };
 
 }  // namespace packtrain

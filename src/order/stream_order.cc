@@ -1,8 +1,6 @@
-// Position p of an epoch is place p / C of chain p mod C, and belongs to rank p mod world. As the world size
-// divides C, a rank meets the same chains in every batch, no other rank meets them, and a batch has as many
-// positions of each rank. None of it asks for the world size or the batch when it names the sample: the
-// samples at positions below `consumed` are done, whoever had them, so that a run goes on with any world size
-// that divides C and any batch.
+// Position p of an epoch is place p / C of chain p mod C. Neither the world size nor the batch is asked for
+// when a sample is named: the samples at positions below `consumed` are done, whoever had them, so that a run
+// goes on with any world size and any batch. Which rank has a position: stream_dealing.h.
 #include "order/stream_order.h"
 
 #include <fmt/format.h>
@@ -13,6 +11,7 @@
 #include "order/batching.h"
 #include "order/sliced_order.h"
 #include "order/stream_chain.h"
+#include "order/stream_dealing.h"
 
 namespace packtrain {
 namespace {
@@ -45,74 +44,70 @@ class StreamEpoch {
 
 class StreamOrder final : public Order {
  public:
-  explicit StreamOrder(OrderSpec spec) : spec_(std::move(spec)), layout_(spec_) {}
+  explicit StreamOrder(OrderSpec spec)
+      : spec_(std::move(spec)), layout_(spec_), dealing_(spec_.chains, spec_.world) {}
 
   const OrderSpec& spec() const final { return spec_; }
 
   uint64_t steps(uint64_t consumed, uint32_t rank) const final {
     const uint64_t steps = global_steps(spec_, consumed);
     if (steps == 0) return 0;
-    return share_of(global_batch_at(spec_, consumed, steps - 1), rank).count > 0 ? steps : steps - 1;
+    return dealing_.count(global_batch_at(spec_, consumed, steps - 1), rank) > 0 ? steps : steps - 1;
   }
 
   void batch(uint64_t epoch, uint64_t consumed, uint64_t step, uint32_t rank,
              std::vector<Pick>& out) const final {
     assert(rank < spec_.world);
-    const Share share = share_of(global_batch_at(spec_, consumed, step), rank);
-    out.clear();
-    out.resize(share.count);
+    const GlobalBatch batch = global_batch_at(spec_, consumed, step);
+    dealing_.deal(batch, rank, out);
     if (out.empty()) return;
     const auto prepared = epochs_.get(epoch, [&] { return StreamEpoch(layout_, epoch); });
-    // Chain by chain: its places in a batch are one behind the other.
-    const uint64_t own_chains = spec_.chains / spec_.world;
-    for (uint64_t begin = 0; begin < out.size() && begin < own_chains; ++begin) {
-      const uint64_t position = share.first + begin * spec_.world;
-      fill_chain(*prepared, position, std::span(out).subspan(begin), own_chains);
-    }
+    // Chain by chain, where its places in a batch are one behind the other.
+    const uint64_t stride = dealing_.shares() ? out.size() : spec_.chains / spec_.world;
+    for (uint64_t begin = 0; begin < out.size() && begin < stride; ++begin)
+      fill_chain(*prepared, std::span(out).subspan(begin), stride);
   }
 
   uint64_t replacement(uint64_t epoch, uint64_t position, uint64_t attempt) const final {
     return any_sample(spec_.samples, spec_.seed, epoch, position, attempt);
   }
 
- private:
-  // A rank's positions in a batch: every world-th.
-  struct Share {
-    uint64_t first = 0, count = 0;
-  };
-  Share share_of(GlobalBatch batch, uint32_t rank) const {
-    const uint64_t skipped = (rank + spec_.world - batch.first % spec_.world) % spec_.world;
-    if (skipped >= batch.count) return {};
-    return {batch.first + skipped, (batch.count - skipped - 1) / spec_.world + 1};
-  }
+  uint64_t bytes_held() const final { return dealing_.chains_of_rank() * layout_.window_bytes_of_chain(); }
 
-  // Every `stride`-th of `picks` is of the chain that `position`, the first one's, is of.
-  void fill_chain(const StreamEpoch& epoch, uint64_t position, std::span<Pick> picks, uint64_t stride) const {
-    const auto number = static_cast<uint32_t>(position % spec_.chains);
+ private:
+  // Every `stride`-th of `picks` is of the chain that the first one is of.
+  void fill_chain(const StreamEpoch& epoch, std::span<Pick> picks, uint64_t stride) const {
+    const auto number = static_cast<uint32_t>(picks.front().position % spec_.chains);
     const uint64_t length = layout_.chain_length(number);
     StreamChain::Cursor cursor(epoch.chain(number));
-    for (uint64_t i = 0; i < picks.size(); i += stride, position += spec_.chains) {
+    for (uint64_t i = 0; i < picks.size(); i += stride) {
       Pick& pick = picks[i];
-      pick.position = position;
-      pick.padding = position >= spec_.samples;
-      const uint64_t index = position / spec_.chains;
+      pick.padding = pick.position >= spec_.samples;
+      const uint64_t index = pick.position / spec_.chains;
       if (index < length)
-        cursor.find(index, pick);
+        find(cursor, number, index, pick);
       else if (length > 0)  // back along the chain, which this rank has read anyway
-        cursor.find(length - 1 - (index - length) % length, pick);
+        find(cursor, number, length - 1 - (index - length) % length, pick);
       else
-        borrow(epoch, position % spec_.samples, pick);
+        borrow(epoch, pick.position % spec_.samples, pick);
     }
   }
 
   // Padding of a rank that has no samples of its own repeats one of another rank.
   void borrow(const StreamEpoch& epoch, uint64_t position, Pick& pick) const {
-    StreamChain::Cursor(epoch.chain(static_cast<uint32_t>(position % spec_.chains)))
-        .find(position / spec_.chains, pick);
+    const auto number = static_cast<uint32_t>(position % spec_.chains);
+    StreamChain::Cursor cursor(epoch.chain(number));
+    find(cursor, number, position / spec_.chains, pick);
+  }
+
+  void find(StreamChain::Cursor& cursor, uint32_t chain, uint64_t index, Pick& pick) const {
+    cursor.find(index, pick);
+    pick.piece_last = pick.piece_last * spec_.chains + chain;
   }
 
   OrderSpec spec_;
   StreamLayout layout_;
+  StreamDealing dealing_;
   mutable LastTwo<StreamEpoch> epochs_;
 };
 
@@ -142,12 +137,6 @@ Result<std::shared_ptr<const Order>> make_stream_order(OrderSpec spec) {
     return Status(Code::invalid, fmt::format("the order 'streams' is for at most {} chains, not {}; take the "
                                              "order 'global'",
                                              kMostChains, chains));
-  if (chains % spec.world != 0)
-    return Status(
-        Code::invalid,
-        fmt::format("this run's order 'streams' has {} chains, which {} ranks cannot share equally; go "
-                    "on with a number of ranks that divides {}, or begin a new run",
-                    chains, spec.world, chains));
   spec.chains = static_cast<uint32_t>(chains);
   PACKTRAIN_TRY(check_shards(spec));
   return std::shared_ptr<const Order>(std::make_shared<StreamOrder>(std::move(spec)));

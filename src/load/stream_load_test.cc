@@ -1,0 +1,154 @@
+// Loading in the order `streams`: pieces are read once, and held within memory=, from wherever a run goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "pack/test_dataset.h"
+#include "packtrain/load.h"
+
+namespace packtrain {
+namespace {
+
+class StreamLoadTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kStreamSamples = 1200, kPieceBytes = 64 << 10;
+
+  void SetUp() override {
+    std::vector<std::vector<TestSample>> shards;
+    for (uint64_t i = 0; i < 4; ++i) shards.push_back(make_samples(kStreamSamples / 4, 20'000, i));
+    put_dataset(storage_, "data", shards, {"a", "b", "c"});
+    auto dataset = Dataset::open(counting_, "data");
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    dataset_ = *dataset;
+    for (const ShardSpec& shard : dataset_->manifest().shards) bytes_ += shard.bytes;
+  }
+
+  // Windows of 16 pieces over all chains.
+  LoadSpec spec(uint32_t chains, uint32_t world = 1, uint32_t rank = 0) {
+    LoadSpec spec;
+    spec.parts.resize(1);
+    spec.parts[0].dataset = dataset_;
+    spec.parts[0].samples = kStreamSamples;
+    spec.parts[0].fields = {dataset_->manifest().field_id("jpg")};
+    spec.order.kind = OrderKind::streams;
+    spec.order.chains = chains;
+    spec.order.piece_bytes = kPieceBytes;
+    spec.order.window_bytes = 16 * kPieceBytes;
+    spec.order.global_batch = uint64_t{8} * world;
+    spec.order.world = world;
+    spec.order.last = LastBatch::keep;
+    spec.rank = rank;
+    spec.prefetch = 2;
+    spec.memory = uint64_t{5} << 20;
+    return spec;
+  }
+  static std::unique_ptr<Loader> make(LoadSpec wanted) {
+    auto loader = Loader::make(std::move(wanted));
+    EXPECT_TRUE(loader.ok()) << loader.status().text();
+    return loader.ok() ? std::move(*loader) : nullptr;
+  }
+  // The rest of an epoch. What is held is looked at with every batch.
+  std::vector<int64_t> rest_of(Loader& loader, uint64_t epoch, uint64_t consumed) {
+    std::vector<int64_t> all;
+    EXPECT_TRUE(loader.start(epoch, consumed).ok());
+    for (;;) {
+      auto batch = loader.next();
+      EXPECT_TRUE(batch.ok()) << batch.status().text();
+      EXPECT_LE(loader.report().memory, loader.spec().memory);
+      if (!batch.ok() || !*batch) return all;
+      all.insert(all.end(), (*batch)->indices().begin(), (*batch)->indices().end());
+    }
+  }
+
+  MemoryStorage storage_;
+  CountingStorage counting_{storage_};
+  std::shared_ptr<Dataset> dataset_;
+  uint64_t bytes_ = 0;
+};
+
+TEST_F(StreamLoadTest, EachPieceIsReadOnceInAnEpoch) {
+  for (const uint32_t chains : {1u, 8u}) {
+    auto loader = make(spec(chains));
+    ASSERT_NE(loader, nullptr);
+    const uint64_t before = counting_.calls(Call::read);
+    constexpr uint64_t kEpochs = 5;
+    for (uint64_t epoch = 0; epoch < kEpochs; ++epoch)
+      EXPECT_EQ(rest_of(*loader, epoch, 0).size(), kStreamSamples);
+    // The beginning of the next epoch is read ahead.
+    EXPECT_LE(loader->report().bytes, kEpochs * bytes_ + loader->spec().memory);
+    EXPECT_GE(loader->report().bytes, kEpochs * bytes_ * 9 / 10);  // without heads of members
+    const uint64_t reads = counting_.calls(Call::read) - before;
+    EXPECT_LE(reads, (kEpochs * bytes_ + loader->spec().memory) / kPieceBytes * 3 / 2);
+  }
+}
+
+TEST_F(StreamLoadTest, AResumedEpochReadsAndHoldsNoMoreThanItsRest) {
+  for (const uint32_t chains : {1u, 8u}) {
+    auto loader = make(spec(chains));
+    ASSERT_NE(loader, nullptr);
+    const std::vector<int64_t> whole = rest_of(*loader, 0, 0);
+    for (const uint64_t consumed : {8u, 40u, 104u, 200u, 400u, 600u, 1000u, 1184u}) {
+      const uint64_t before = counting_.calls(Call::read);
+      const auto rest = rest_of(*loader, 0, consumed);
+      ASSERT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + static_cast<ptrdiff_t>(consumed),
+                             whole.end()));
+      // Samples by themselves would be six times as many reads as pieces.
+      const uint64_t left = bytes_ * (kStreamSamples - consumed) / kStreamSamples;
+      EXPECT_LE(counting_.calls(Call::read) - before,
+                (left + spec(chains).order.window_bytes + loader->spec().memory) / kPieceBytes * 3 / 2)
+          << consumed;
+    }
+  }
+}
+
+// A rank of many has a chain to itself: nothing evens out the ends of its windows.
+TEST_F(StreamLoadTest, ARankWithOneChainReadsItsPiecesOnce) {
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    LoadSpec wanted = spec(2, 2, rank);
+    auto loader = make(wanted);
+    ASSERT_NE(loader, nullptr);
+    const uint64_t before = counting_.calls(Call::read);
+    for (uint64_t epoch = 0; epoch < 5; ++epoch)
+      EXPECT_EQ(rest_of(*loader, epoch, 0).size(), kStreamSamples / 2);
+    EXPECT_LE(counting_.calls(Call::read) - before,
+              (5 * bytes_ / 2 + loader->spec().memory) / kPieceBytes * 3 / 2);
+  }
+}
+
+// Sizes may differ so much that the pieces of a window take far more than others do.
+TEST_F(StreamLoadTest, WherePiecesDoNotFitSamplesAreReadByThemselves) {
+  std::vector<std::vector<TestSample>> shards(1);
+  for (uint64_t i = 0; i < 400; ++i)
+    shards[0].push_back(
+        {.key = "s" + std::to_string(i),
+         .fields = {{"bin", std::string(i % 16 == 0 ? 150'000 : 500, static_cast<char>(i)), ""}},
+         .label = 0});
+  put_dataset(storage_, "odd", shards, {"a"});
+  auto dataset = Dataset::open(counting_, "odd");
+  ASSERT_TRUE(dataset.ok());
+  LoadSpec wanted = spec(1);
+  wanted.parts[0].dataset = *dataset;
+  wanted.parts[0].samples = 400;
+  wanted.parts[0].fields = {0};
+  wanted.order.window_bytes = 3 * kPieceBytes;
+  auto loader = make(wanted);
+  ASSERT_NE(loader, nullptr);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    ASSERT_TRUE(loader->start(epoch).ok());
+    uint64_t seen = 0;
+    for (;;) {
+      auto batch = loader->next();
+      ASSERT_TRUE(batch.ok()) << batch.status().text();
+      EXPECT_LE(loader->report().memory, wanted.memory);
+      if (!*batch) break;
+      for (size_t i = 0; i < (*batch)->size(); ++i, ++seen) {
+        const auto index = static_cast<size_t>((*batch)->indices()[i]);
+        ASSERT_EQ(as_text((*batch)->value(0, i)), shards[0][index].fields[0].bytes);
+      }
+    }
+    EXPECT_EQ(seen, 400u);
+  }
+}
+
+}  // namespace
+}  // namespace packtrain
