@@ -14,7 +14,7 @@ import packtrain as pt
 import pytest
 from field_files import npy, packed_values, wav
 
-torch = pytest.importorskip("torch", reason="torch is not installed; ./dev soak has an environment with it")
+torch = pytest.importorskip("torch", reason="no torch here; the stage `torch` of ./dev test has it")
 
 import packtrain.torch as ptt  # noqa: E402
 
