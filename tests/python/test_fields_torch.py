@@ -51,6 +51,16 @@ def test_lists_and_padded_values_become_tensors_too(tmp_path: Path) -> None:
     assert batch["wav_length"].tolist() == [3, 1, 2]
 
 
+def test_images_in_their_own_size_become_tensors(packed: Path) -> None:
+    data = pt.Dataset(packed, split="val")
+    images = first_batch(data, {"jpg": "image"})["jpg"]
+    padded = first_batch(data, {"jpg": pt.Image(pad=9)})
+    assert padded["jpg"].dtype == torch.uint8
+    for image, row, (height, width) in zip(images, padded["jpg"], padded["jpg_size"].tolist()):
+        assert image.shape == (height, width, 3)
+        assert torch.equal(row[:height, :width], image)
+
+
 def test_pickled_labels_and_images_become_tensors(tmp_path: Path) -> None:
     images = [np.full((4, 4, 3), number, np.uint8) for number in range(5)]
     data = packed_values(tmp_path / "input", "input.pyd", [pickle.dumps(image) for image in images])
