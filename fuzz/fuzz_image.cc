@@ -1,9 +1,10 @@
-// What ImageReader, PixelReader and the recoding as baseline make of any bytes: no crash, no memory beyond
-// its bound, a slot that is filled, and a recoded file with the same pixels. The first bytes choose the
-// transform.
+// What ImageReader, PixelReader, ValueReader and the recoding as baseline make of any bytes: no crash, no
+// memory beyond its bound, a slot that is filled, and a recoded file with the same pixels. The first bytes
+// choose the transform.
 #include <cstdlib>
 #include <vector>
 
+#include "fuzz/read_value.h"
 #include "packtrain/transform.h"
 
 namespace {
@@ -44,6 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::byte> before = slot;
   const Status second = (*reader)->read(encoded, data[0], slot);
   if (first.code() != second.code() || (first.ok() && slot != before)) std::abort();
+
+  const ValueSpec as_value{.kind = ValueKind::image, .exif_orientation = spec.exif_orientation};
+  fuzz::read_value(as_value, encoded);
 
   auto pixels = PixelReader::make(kMemory);
   Image whole, recoded;

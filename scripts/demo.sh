@@ -5,6 +5,8 @@ set -euo pipefail
 packtrain=$(realpath "$1/tools/packtrain")
 package=$(realpath "$1/python")
 python=$PWD/.venv/bin/python
+torch_python=$PWD/build/torch/bin/python
+if "$torch_python" -c 'import torch' 2>/dev/null; then python=$torch_python; fi
 examples=$PWD/examples
 demo=build/demo
 photos=600
@@ -38,7 +40,7 @@ run packtrain extract photos.pt back
 run diff -r photos back
 printf 'no difference\n'
 
-step "6. Loaded: the calculation-free loop of a training, from the shards and from loose files"
+step "6. Loaded: the calculation-free loop of a training, from the shards, and from loose files by torch's DataLoader"
 printf '$ python examples/loading_race.py photos photos.pt\n'
 PYTHONPATH=$package "$python" "$examples/loading_race.py" photos photos.pt
 

@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 SHOWN_LINES = 80
+PYTHON_TESTS = ROOT / "tests" / "python"
+TORCH_PYTHON = ROOT / "build" / "torch" / "bin" / "python"
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 
@@ -41,13 +43,17 @@ class Outcome:
         return f"{words}, {self.skipped} skipped" if self.skipped else words
 
 
-class BuildAhead:
-    """A build that begins while tests of other stages run, and gives way to them."""
+Preparation = tuple[str, ...]  # the words of a ./dev that makes ready what a stage needs
+TORCH: Preparation = ("setup", "torch")
 
-    def __init__(self, preset: str, after: BuildAhead | None) -> None:
-        self.preset, self.after = preset, after
+
+class Ahead:
+    """A preparation that begins while tests of other stages run, and gives way to them."""
+
+    def __init__(self, words: Preparation, after: Ahead | None) -> None:
+        self.words, self.after = words, after
         self.thread = threading.Thread(target=self.run, daemon=True)
-        self.code, self.output = 1, f"the build of {preset} did not begin\n"
+        self.code, self.output = 1, f"./dev {' '.join(words)} did not begin\n"
 
     def run(self) -> None:
         if self.after:
@@ -55,8 +61,7 @@ class BuildAhead:
         command = [
             *(["nice", "-n", "19"] if shutil.which("nice") else []),
             str(ROOT / "dev"),
-            "build",
-            self.preset,
+            *self.words,
         ]
         done = subprocess.run(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -68,14 +73,14 @@ class BuildAhead:
         return self.code, self.output
 
 
-AHEAD: dict[str, BuildAhead] = {}
+AHEAD: dict[Preparation, Ahead] = {}
 
 
-def build_ahead(presets: Sequence[str]) -> None:
+def prepare_ahead(preparations: Sequence[Preparation]) -> None:
     """One after the other: each uses all cores that are free."""
     before = None
-    for preset in presets:
-        before = AHEAD[preset] = BuildAhead(preset, before)
+    for words in preparations:
+        before = AHEAD[words] = Ahead(words, before)
         before.thread.start()
 
 
@@ -111,13 +116,16 @@ class StageRun:
         passed, failed, skipped = (int(count or 0) for count in counts[-1])
         return Outcome(passed, failed + int(code != 0 and failed == 0), skipped)
 
-    def build(self, preset: str) -> bool:
-        if preset in AHEAD:
-            code, output = AHEAD[preset].result()
+    def prepare(self, *words: str) -> bool:
+        if words in AHEAD:
+            code, output = AHEAD[words].result()
             with self.log.open("a") as log:
                 log.write(output)
             return code == 0
-        return self.call(ROOT / "dev", "build", preset) == 0
+        return self.call(ROOT / "dev", *words) == 0
+
+    def build(self, preset: str) -> bool:
+        return self.prepare("build", preset)
 
 
 def count_junit(files: Sequence[Path]) -> Outcome:
@@ -159,12 +167,12 @@ def cpp_tests(run: StageRun, preset: str) -> Outcome:
     return outcome if code == 0 or outcome.failed else outcome + Outcome(failed=1)
 
 
-def python_tests(run: StageRun, *options: str) -> Outcome:
+def python_tests(run: StageRun, *options: str | Path, python: str | Path = sys.executable) -> Outcome:
     if not run.build("dev"):
         return Outcome(failed=1)
     report = run.reports / "pytest.xml"
     code = run.call(
-        sys.executable,
+        python,
         "-m",
         "pytest",
         "-n2",
@@ -176,6 +184,15 @@ def python_tests(run: StageRun, *options: str) -> Outcome:
     )
     outcome = count_junit([report]) if report.exists() else Outcome()
     return outcome if code == 0 or outcome.failed else outcome + Outcome(failed=1)
+
+
+def torch_tests(run: StageRun) -> Outcome:
+    """In an environment of their own: .venv has no PyTorch, so that the stage `python` skips these files."""
+    run.prepare(*TORCH)
+    if not (TORCH_PYTHON.exists() and run.call(TORCH_PYTHON, "-c", "import pytest, torch, xdist") == 0):
+        print(f"{'':8} left out: build/torch could not be made; build/logs/torch.log says why", flush=True)
+        return Outcome(skipped=1)
+    return python_tests(run, *sorted(PYTHON_TESTS.glob("test_*torch*.py")), python=TORCH_PYTHON)
 
 
 def checks(run: StageRun) -> Outcome:
@@ -204,6 +221,7 @@ def small_soak(run: StageRun) -> Outcome:
 def demo(run: StageRun) -> Outcome:
     if not run.build("dev"):
         return Outcome(failed=1)
+    run.prepare(*TORCH)  # without it the race against torch is left out
     return run.counted("bash", "scripts/demo.sh", "build/dev")
 
 
@@ -217,24 +235,33 @@ class Stage:
     what: str
     run: Callable[[StageRun], Outcome]
     quick: Callable[[StageRun], Outcome] | None = None  # what --quick runs of it
-    preset: str = ""  # what it builds that no stage before it does
+    ahead: Preparation = ()  # what it needs that no stage before it does
 
 
 STAGES = [
     Stage("unit", "C++ tests", lambda run: cpp_tests(run, "dev"), lambda run: cpp_tests(run, "dev")),
     Stage("python", "Python tests", python_tests, lambda run: python_tests(run, "-m", "not slow")),
+    Stage("torch", "Python tests with PyTorch", torch_tests, ahead=TORCH),
     Stage("check", "format, lint, types, includes", checks),
     Stage("docs", "code blocks of README and docs", documentation),
     Stage("demo", "the demo", demo),
     Stage(
-        "asan", "C++ tests with AddressSanitizer and UBSan", lambda run: cpp_tests(run, "asan"), preset="asan"
+        "asan",
+        "C++ tests with AddressSanitizer and UBSan",
+        lambda run: cpp_tests(run, "asan"),
+        ahead=("build", "asan"),
     ),
-    Stage("tsan", "C++ tests with ThreadSanitizer", lambda run: cpp_tests(run, "tsan"), preset="tsan"),
+    Stage(
+        "tsan",
+        "C++ tests with ThreadSanitizer",
+        lambda run: cpp_tests(run, "tsan"),
+        ahead=("build", "tsan"),
+    ),
     Stage(
         "minimal",
         "C++ tests without any optional library",
         lambda run: cpp_tests(run, "minimal"),
-        preset="minimal",
+        ahead=("build", "minimal"),
     ),
     Stage("pip", "pip install . into a fresh environment", pip_install),
     Stage("soak", "small counts of kills, flips and fuzzing", small_soak),
@@ -269,7 +296,7 @@ def main() -> int:
     started = time.monotonic()
     for number, stage in enumerate(stages):
         if number == 1:  # the first has built what most of the others need
-            build_ahead([later.preset for later in stages[number:] if later.preset])
+            prepare_ahead([later.ahead for later in stages[number:] if later.ahead])
         work = stage.quick if arguments.quick and stage.quick else stage.run
         begun = time.monotonic()
         print(f"{stage.name:8} {stage.what} …", flush=True)

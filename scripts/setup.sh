@@ -138,17 +138,66 @@ setup_interop() {
   setup_python interop || say "left out: the large readers of requirements/interop.txt; their tests will be skipped"
 }
 
-# Readers that bring PyTorch, a few GB, in an environment of their own.
-setup_readers() {
+# pip_torch OPTION…: pip of build/torch.
+pip_torch() { build/torch/bin/python -m pip install --disable-pip-version-check -qq "$@" >>"$setup_log" 2>&1; }
+
+# What requirements/torch.txt asks for, with PACKTRAIN_TORCH in the place of its PyTorch where that is set.
+torch_requirements() {
+  awk -v other="${PACKTRAIN_TORCH:-}" '/^torch==/ && other != "" { print other; next } { print }' requirements/torch.txt
+}
+
+# build/torch, an environment with PyTorch, about 1 GB, which is optional everywhere. A machine whose index of packages
+# has no build of it for CPUs goes without: the other builds take several GB.
+setup_torch() {
   local stamp
-  stamp=build/readers/stamp-$(hash_of requirements/readers.txt)
+  if [ "${PACKTRAIN_TORCH:-}" = no ]; then
+    say "left out, as PACKTRAIN_TORCH says: PyTorch"
+    return 1
+  fi
+  stamp=build/torch/stamp-torch-$(torch_requirements | sha256sum | cut -c1-16)
   [ ! -e "$stamp" ] || return 0
-  say "installing requirements/readers.txt into build/readers"
-  if .venv/bin/python -m venv --clear build/readers &&
-    build/readers/bin/python -m pip install --disable-pip-version-check -qq -r requirements/readers.txt; then
+  say "installing requirements/torch.txt into build/torch (1 GB)"
+  mkdir -p build
+  torch_requirements >build/torch-requirements.txt
+  if .venv/bin/python -m venv --clear build/torch && pip_torch -r build/torch-requirements.txt; then
     touch "$stamp"
   else
-    rm -rf build/readers
+    rm -rf build/torch
+    say "left out: PyTorch, of which pip finds no build for CPUs (build/setup.log). Where there is one, say so to pip" \
+      "(PIP_EXTRA_INDEX_URL); PACKTRAIN_TORCH=torch==2.13.0 takes whatever build pip finds, with several GB of CUDA"
+    return 1
+  fi
+}
+
+# setup_torch_tests: what the stage `torch` of the gate wants of build/torch.
+setup_torch_tests() {
+  local stamp
+  setup_torch || return 1
+  stamp=build/torch/stamp-tests-$(hash_of requirements/torch.txt requirements/torch-tests.txt requirements/torchvision.txt)
+  [ ! -e "$stamp" ] || return 0
+  say "installing requirements/torch-tests.txt and torchvision.txt into build/torch"
+  if ! pip_torch -r requirements/torch-tests.txt; then
+    say "left out: requirements/torch-tests.txt; the tests with PyTorch will be skipped (build/setup.log)"
+    return 1
+  fi
+  rm -rf build/torch/vision
+  if pip_torch --no-deps --target build/torch/vision -r requirements/torchvision.txt; then
+    touch "$stamp"
+  else
+    say "left out: torchvision; comparisons with it will be skipped (build/setup.log)"
+  fi
+}
+
+# Readers that stand on PyTorch, for the soak.
+setup_readers() {
+  local stamp
+  setup_torch_tests || return 0
+  stamp=build/torch/stamp-readers-$(hash_of requirements/readers.txt)
+  [ ! -e "$stamp" ] || return 0
+  say "installing requirements/readers.txt into build/torch"
+  if pip_torch -r requirements/readers.txt; then
+    touch "$stamp"
+  else
     say "left out: the readers of requirements/readers.txt; the soak will skip them"
   fi
 }

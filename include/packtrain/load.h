@@ -79,8 +79,9 @@ struct LoadSpec {
 
 // A decoded value of a batch. A plain value.
 struct BatchArray {
-  ArrayShape shape;          // after padding
-  uint64_t length = 0;       // along the axis that is padded, before it was
+  ArrayShape shape;  // after padding
+  // Along the axis that is padded, before it was; of images height and width.
+  std::array<uint64_t, 2> lengths{0, 1};
   uint32_t sample_rate = 0;  // of audio
 };
 

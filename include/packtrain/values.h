@@ -1,5 +1,5 @@
-// Values of fields that are no images: encoded bytes to an array of numbers, in two steps, so that whoever
-// asks for a value gives the room for it.
+// Values of fields: encoded bytes to an array of numbers, in two steps, so that whoever asks for a value
+// gives the room for it. (Images that are to be of one size are transform.h's.)
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ enum class ValueKind : uint8_t {
   raw,     // nothing but numbers, little-endian
   array,   // .npy, or a pickle of an array or a number: told by content
   audio,   // WAV or FLAC: told by content
+  image,   // an image in its own size, as uint8 (height, width, 3): told by content
   pickle,  // what Python pickled, if it is plain data and arrays of numbers; nothing is executed
 };
 
@@ -62,6 +63,7 @@ struct ValueSpec {
   ValueKind kind = ValueKind::bytes;
   NumberType type = NumberType::uint8;  // raw: of the numbers; audio: float32 (in [-1, 1]) or int16
   bool mono = false;                    // audio: the mean of all channels
+  bool exif_orientation = false;        // image: turned upright
   bool pad = false;                     // make the values of a batch as long as the longest of them
   double pad_with = 0;
 
@@ -74,16 +76,18 @@ struct ValueSpec {
 struct ValueFacts {
   bool is_array = true;  // if not, it is delivered as its bytes: text, and pickles of other than numbers
   ArrayShape shape;
-  uint8_t long_axis = 0;     // along which values of one field differ: the first, of audio the last
+  // Along which values of one field differ: the first axis, of audio the last, of images the first two.
+  uint8_t long_axis = 0, long_axes = 1;
   uint32_t sample_rate = 0;  // of audio
 };
 
 // Reads value after value, and keeps its buffers. One thread at a time.
 class ValueReader {
  public:
-  // `memory`: most bytes that one value may take; a larger one is Code::unsupported. Not for
-  // ValueKind::bytes.
-  static Result<std::unique_ptr<ValueReader>> make(const ValueSpec& spec, uint64_t memory);
+  // `memory`: most bytes that one value may take; a larger one is Code::unsupported. `image_memory`: the same
+  // of what is held of an image while it is decoded, beside its value. Not for ValueKind::bytes.
+  static Result<std::unique_ptr<ValueReader>> make(const ValueSpec& spec, uint64_t memory,
+                                                   uint64_t image_memory = 64 << 20);
   virtual ~ValueReader() = default;
 
   // Looks at the header, or at as much as it takes; `encoded` must stay until read().
@@ -91,6 +95,10 @@ class ValueReader {
   // Fills `into`, which is as long as the shape that look() found. Damaged bytes are Code::corrupt, and
   // `into` is undefined then.
   virtual Status read(MutableBytes into) = 0;
+
+  // Of images, as ImageReader has them.
+  virtual uint64_t memory_wanted() const { return 0; }
+  virtual uint64_t warnings() const { return 0; }
 };
 
 // Whether this build can decode FLAC.

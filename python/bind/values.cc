@@ -126,18 +126,31 @@ nb::object facts_of(const HeldField& self, Fact fact) {
                   nb::rv_policy::reference);
 }
 
+nb::object sizes_of(const HeldField& self) {
+  const Batch& batch = *self.held->batch;
+  auto* numbers = new int64_t[std::max<size_t>(self.size(), 1) * 2];
+  nb::capsule owner(numbers, [](void* memory) noexcept { delete[] static_cast<int64_t*>(memory); });
+  for (size_t i = 0; i < self.size(); ++i) {
+    const BatchArray* const array = batch.array(self.field, self.place_at(i));
+    for (size_t axis = 0; axis < 2; ++axis)
+      numbers[i * 2 + axis] = array == nullptr ? 0 : static_cast<int64_t>(array->lengths[axis]);
+  }
+  return nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(numbers, {self.size(), 2}, owner),
+                  nb::rv_policy::reference);
+}
+
 ValueKind kind_of(const std::string& name) {
   constexpr std::pair<std::string_view, ValueKind> kKinds[] = {
-      {"bytes", ValueKind::bytes},  {"text", ValueKind::text},   {"npy", ValueKind::npy},
-      {"raw", ValueKind::raw},      {"array", ValueKind::array}, {"audio", ValueKind::audio},
-      {"pickle", ValueKind::pickle}};
+      {"bytes", ValueKind::bytes},   {"text", ValueKind::text},   {"npy", ValueKind::npy},
+      {"raw", ValueKind::raw},       {"array", ValueKind::array}, {"audio", ValueKind::audio},
+      {"pickle", ValueKind::pickle}, {"image", ValueKind::image}};
   for (const auto& [known, kind] : kKinds)
     if (known == name) return kind;
   raise(Status(Code::invalid, "there is no kind of values '" + name + "'"));
 }
 
 ValueSpec make_spec(const std::string& kind, const std::optional<std::string>& dtype, bool mono,
-                    std::optional<double> pad) {
+                    bool exif_orientation, std::optional<double> pad) {
   ValueSpec spec;
   spec.kind = kind_of(kind);
   if (dtype) {
@@ -148,6 +161,7 @@ ValueSpec make_spec(const std::string& kind, const std::optional<std::string>& d
     spec.type = *type;
   }
   spec.mono = mono;
+  spec.exif_orientation = exif_orientation;
   spec.pad = pad.has_value();
   spec.pad_with = pad.value_or(0);
   check(spec.check());
@@ -160,7 +174,7 @@ void bind_values(nb::module_& module) {
   module.def("has_flac", &has_flac, "Whether FLAC can be decoded here.");
   nb::class_<ValueSpec>(module, "ValueSpec", "How the engine decodes a field.")
       .def(nb::new_(&make_spec), nb::arg("kind"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-           nb::arg("mono") = false, nb::arg("pad") = nb::none())
+           nb::arg("mono") = false, nb::arg("exif_orientation") = false, nb::arg("pad") = nb::none())
       .def_prop_ro(
           "is_bytes", [](const ValueSpec& self) { return self.kind == ValueKind::bytes; },
           "Whether the bytes are delivered as they are.");
@@ -177,8 +191,12 @@ void bind_values(nb::module_& module) {
            "and None where a sample has no such field.")
       .def(
           "lengths",
-          [](const HeldField& self) { return facts_of(self, [](const BatchArray& a) { return a.length; }); },
+          [](const HeldField& self) {
+            return facts_of(self, [](const BatchArray& a) { return a.lengths[0]; });
+          },
           nb::sig("def lengths(self) -> object"), "Of each value before it was padded.")
+      .def("sizes", &sizes_of, nb::sig("def sizes(self) -> object"),
+           "Height and width of each image before it was padded.")
       .def(
           "rates",
           [](const HeldField& self) {

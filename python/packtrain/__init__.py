@@ -44,7 +44,7 @@ from .loader import Loader
 from .mix import Mix
 from .parquet import arrow_from_parquet
 from .report import LoadReport
-from .values import Array, Audio
+from .values import Array, Audio, Image
 
 __version__: str = version()
 
@@ -68,6 +68,7 @@ __all__ = [
     "FieldCompression",
     "Finding",
     "Grant",
+    "Image",
     "ImageTransform",
     "IndexReport",
     "Info",

@@ -12,12 +12,12 @@ from ._core import BatchField, Dataset, ValueSpec
 from ._numpy import np
 from .errors import CorruptError, InvalidError
 from .samples import Failures, made_of
-from .values import Array, Audio
+from .values import Array, Audio, Image
 
 LABEL_FIELD = "cls"  # its number is batch["label"]
 
 Decode = Callable[[bytes], Any]
-Kind = Union[str, Array, Audio, Decode]
+Kind = Union[str, Array, Audio, Image, Decode]
 Fields = Union[Sequence[str], Mapping[str, Kind]]
 
 
@@ -60,6 +60,7 @@ _KINDS: dict[str, Callable[[], Kind | Field]] = {
     "npy": lambda: Field(ValueSpec("npy")),
     "pickle": lambda: Field(ValueSpec("pickle"), _read_pickle),
     "audio": Audio,
+    "image": Image,
     "torch": lambda: Field(_BYTES, _read_torch),
 }
 _RAW = "raw:"  # and a type, as NumPy calls it
@@ -103,16 +104,18 @@ def _field(name: str, kind: Kind) -> Field:
             words = ", ".join([*_KINDS, _RAW + "uint16"])
             raise InvalidError(
                 f"the field '{name}' cannot be read as '{kind}'; choose {words}, packtrain.Array, "
-                "packtrain.Audio or a function"
+                "packtrain.Audio, packtrain.Image or a function"
             )
-    if isinstance(kind, (Array, Audio)):
+    if isinstance(kind, (Array, Audio, Image)):
         also: list[tuple[str, Callable[[BatchField], Any]]] = []
-        if kind.pad is not None:
+        if kind.pad is not None and isinstance(kind, Image):
+            also.append((f"{name}_size", BatchField.sizes))
+        elif kind.pad is not None:
             also.append((f"{name}_length", BatchField.lengths))
         if isinstance(kind, Audio):
             also.append((f"{name}_rate", BatchField.rates))
         return Field(kind.spec, None, tuple(also))
-    if isinstance(kind, type) and issubclass(kind, (Array, Audio)):
+    if isinstance(kind, type) and issubclass(kind, (Array, Audio, Image)):
         raise InvalidError(f"the field '{name}' is read as {kind.__name__}(), with parentheses")
     if callable(kind):
         return Field(_BYTES, kind)

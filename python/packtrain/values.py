@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ._core import ValueSpec
-from .checks import numbers, one_of
+from .checks import flag, numbers, one_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,27 @@ class Audio:
     @property
     def spec(self) -> ValueSpec:
         return ValueSpec("audio", dtype=self.dtype, mono=self.mono, pad=self.pad)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A JPEG, PNG, WebP or PNM in its own size, told by content: an array of uint8 of the shape (height,
+    width, 3), the pixels of Pillow's convert("RGB"). `exif_orientation` turns it upright.
+
+    `pad` makes the images of a batch as high as the highest and as wide as the widest, with this number below
+    and to the right of them; their own heights and widths are batch[name + "_size"].
+    """
+
+    exif_orientation: bool = False
+    pad: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_pad(self.pad)
+        flag("exif_orientation", self.exif_orientation)
+
+    @property
+    def spec(self) -> ValueSpec:
+        return ValueSpec("image", exif_orientation=bool(self.exif_orientation), pad=self.pad)
 
 
 def _check_pad(pad: float | None) -> None:

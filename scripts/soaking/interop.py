@@ -1,6 +1,6 @@
 """Readers that bring PyTorch: the tests that need one, in the environment that has them all.
 
-In `./dev test` those tests are skipped, as .venv has no PyTorch; here none of them may be.
+The stage `torch` of the gate runs most of them, where PyTorch can be had; here none of them may be skipped.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from pathlib import Path
 from soaking.check import Check, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = [ROOT / "tests" / "python" / name for name in ("test_interop.py", "test_loader_torch.py")]
-READERS = ROOT / "build" / "readers" / "bin" / "python"
-CHOSEN = "(test_interop and (energon or wids)) or test_loader_torch"
+TESTS = ROOT / "tests" / "python"
+FILES = [TESTS / "test_interop.py", *sorted(TESTS.glob("test_*torch*.py"))]
+READERS = ROOT / "build" / "torch" / "bin" / "python"
+CHOSEN = "energon or wids or torch"  # of test_interop.py only the former two
 
 
 def interop(setting: Setting) -> Iterator[Check]:
     module = setting.command.path.parent.parent / "python"
     if not READERS.exists():
-        yield Check("readers with PyTorch", skipped="there is no build/readers; ./dev soak makes it")
+        yield Check("readers with PyTorch", skipped="there is no build/torch; ./dev soak makes it")
         return
     if not (module / "packtrain").is_dir():
         yield Check("readers with PyTorch", skipped=f"{setting.command.path} has no Python package beside it")

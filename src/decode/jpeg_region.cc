@@ -50,7 +50,7 @@ class JpegDecoder final : public PixelDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   Result<Frame> open(Bytes encoded) override;
-  Status read(const Region& region, RowResizer& sink) override;
+  Status read(const Region& region, RowsSink& sink) override;
   bool can_shrink() const override { return true; }
   uint64_t warnings() const override { return errors_.harmless; }
 
@@ -74,7 +74,7 @@ class JpegDecoder final : public PixelDecoder {
   std::vector<uint8_t> rows_;  // kRowsAtATime of them, as the library gives them
   std::vector<uint8_t> rgb_;   // the same as RGB, for images of four inks
   Region region_;              // what read_region is to do
-  RowResizer* sink_ = nullptr;
+  RowsSink* sink_ = nullptr;
   size_t row_bytes_ = 0, rgb_row_bytes_ = 0;
 };
 
@@ -109,7 +109,7 @@ Result<Frame> JpegDecoder::open(Bytes encoded) {
   return frame;
 }
 
-Status JpegDecoder::read(const Region& region, RowResizer& sink) {
+Status JpegDecoder::read(const Region& region, RowsSink& sink) {
   region_ = region;
   sink_ = &sink;
   const bool inks = info_.num_components == 4;

@@ -34,7 +34,7 @@ class PixelDecoder {
   virtual ~PixelDecoder() = default;
   virtual Result<Frame> open(Bytes encoded) = 0;  // holds no more than the header, whatever that claims
   // Gives the rows of `region` to `sink`, from its top, `region.width` pixels or more from its left edge on.
-  virtual Status read(const Region& region, RowResizer& sink) = 0;
+  virtual Status read(const Region& region, RowsSink& sink) = 0;
   virtual bool can_shrink() const { return false; }
   virtual uint64_t warnings() const = 0;
 };

@@ -39,7 +39,7 @@ class PngDecoder final : public PixelDecoder {
   PngDecoder& operator=(const PngDecoder&) = delete;
 
   Result<Frame> open(Bytes encoded) override;
-  Status read(const Region& region, RowResizer& sink) override;
+  Status read(const Region& region, RowsSink& sink) override;
   uint64_t warnings() const override { return warnings_; }
 
  private:
@@ -84,7 +84,7 @@ class PngDecoder final : public PixelDecoder {
   bool interlaced_ = false;
   std::vector<uint8_t> rows_;  // one row, or all of them
   Region region_;
-  RowResizer* sink_ = nullptr;
+  RowsSink* sink_ = nullptr;
 };
 
 void PngDecoder::read_header(PngDecoder& self) {
@@ -147,7 +147,7 @@ Result<Frame> PngDecoder::open(Bytes encoded) {
   return frame_;
 }
 
-Status PngDecoder::read(const Region& region, RowResizer& sink) {
+Status PngDecoder::read(const Region& region, RowsSink& sink) {
   const size_t bytes = (size_t{3} * frame_.width + kRowSlack) * (interlaced_ ? frame_.height : 1);
   if (rows_.size() < bytes) rows_.resize(bytes);
   region_ = region;

@@ -35,7 +35,7 @@ class PnmDecoder final : public PixelDecoder {
     return frame;
   }
 
-  Status read(const Region& region, RowResizer& sink) override {
+  Status read(const Region& region, RowsSink& sink) override {
     const size_t source_bytes = size_t{header_.channels} * header_.width;
     const size_t wanted = size_t{3} * region.width;
     if (row_.size() < wanted + kRowSlack) row_.resize(wanted + kRowSlack);

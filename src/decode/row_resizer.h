@@ -17,6 +17,14 @@ class RowSink {
   virtual void take_row(const uint8_t* rgb) = 0;
 };
 
+// Takes the rows of a source, from its top, several at a time.
+class RowsSink {
+ public:
+  virtual ~RowsSink() = default;
+  // `count` rows that stay where they are during the call. Those beyond the last needed one are passed over.
+  virtual void take_rows(const uint8_t* const* rows, uint32_t count) = 0;
+};
+
 // Which axis is resized first. The 8-bit pixels in between make a difference of at most one grey level.
 enum class ResizeOrder : uint8_t { across_first, down_first };
 // As Pillow 13 chooses: down first where that makes the image smaller by more than twice what across would.
@@ -24,7 +32,7 @@ enum class ResizeOrder : uint8_t { across_first, down_first };
 bool goes_down_first(uint32_t width, uint32_t new_width, uint32_t height, uint32_t new_height);
 
 // Memory is kept from image to image. One thread at a time.
-class RowResizer {
+class RowResizer final : public RowsSink {
  public:
   explicit RowResizer(const ResampleKernels& kernels) : kernels_(kernels) {}
 
@@ -33,8 +41,7 @@ class RowResizer {
   // few MiB are resized across first in any case.
   void start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_begin, ResizeOrder order,
              RowSink& output);
-  // `count` rows that stay where they are during the call. Those beyond the last needed one are passed over.
-  void take_rows(const uint8_t* const* rows, uint32_t count);
+  void take_rows(const uint8_t* const* rows, uint32_t count) override;
   // Whether every output row has been given out.
   bool done() const { return next_output_ == y_->outputs(); }
 

@@ -64,7 +64,8 @@ class RawReader final : public ValueReader {
 // Chooses between readers by what the bytes are, and refuses what is too large.
 class ToldByContent final : public ValueReader {
  public:
-  ToldByContent(const ValueSpec& spec, uint64_t memory) : spec_(spec), memory_(memory) {}
+  ToldByContent(const ValueSpec& spec, uint64_t memory, uint64_t image_memory)
+      : spec_(spec), memory_(memory), image_memory_(image_memory) {}
 
   Result<ValueFacts> look(Bytes encoded) override {
     PACKTRAIN_ASSIGN(reader, reader_for(encoded));
@@ -83,6 +84,8 @@ class ToldByContent final : public ValueReader {
     return facts;
   }
   Status read(MutableBytes into) override { return reader_->read(into); }
+  uint64_t memory_wanted() const override { return image_ ? image_->memory_wanted() : 0; }
+  uint64_t warnings() const override { return image_ ? image_->warnings() : 0; }
 
  private:
   Result<ValueReader*> reader_for(Bytes encoded);
@@ -93,8 +96,8 @@ class ToldByContent final : public ValueReader {
   }
 
   const ValueSpec spec_;
-  const uint64_t memory_;
-  std::unique_ptr<ValueReader> npy_, pickle_, wav_, flac_, only_;
+  const uint64_t memory_, image_memory_;
+  std::unique_ptr<ValueReader> npy_, pickle_, wav_, flac_, image_, only_;
   ValueReader* reader_ = nullptr;
 };
 
@@ -109,6 +112,8 @@ Result<ValueReader*> ToldByContent::reader_for(Bytes encoded) {
       return kept(pickle_, make_pickle_reader);
     case ValueKind::array:
       return media == MediaKind::npy ? kept(npy_, make_npy_reader) : kept(pickle_, make_pickle_reader);
+    case ValueKind::image:
+      return kept(image_, [&] { return make_image_value_reader(spec_, image_memory_); });
     case ValueKind::audio:
       break;
     default:
@@ -167,7 +172,7 @@ Status ValueSpec::check() const {
     return Status(Code::invalid, "audio comes as float32 or int16, not as " + std::string(number_name(type)));
   }
   if (pad && (in_place() || kind == ValueKind::pickle))
-    return Status(Code::invalid, "only arrays and audio can be padded");
+    return Status(Code::invalid, "only arrays, audio and images can be padded");
   return {};
 }
 
@@ -182,9 +187,10 @@ Result<ValueFacts> audio_facts(const AudioFormat& format, const ValueSpec& spec)
   return facts;
 }
 
-Result<std::unique_ptr<ValueReader>> ValueReader::make(const ValueSpec& spec, uint64_t memory) {
+Result<std::unique_ptr<ValueReader>> ValueReader::make(const ValueSpec& spec, uint64_t memory,
+                                                       uint64_t image_memory) {
   PACKTRAIN_TRY(spec.check());
-  return std::unique_ptr<ValueReader>(std::make_unique<ToldByContent>(spec, memory));
+  return std::unique_ptr<ValueReader>(std::make_unique<ToldByContent>(spec, memory, image_memory));
 }
 
 }  // namespace packtrain

@@ -6,6 +6,7 @@
 
 #include "base/little_endian.h"
 #include "decode/stored_array.h"
+#include "packtrain/decode.h"
 #include "packtrain/values.h"
 
 namespace packtrain {
@@ -65,6 +66,28 @@ std::string npy(std::string_view header, std::string_view data, uint8_t version 
   out += version == 1 ? numbers<uint16_t>({static_cast<uint16_t>(header.size())})
                       : numbers<uint32_t>({static_cast<uint32_t>(header.size())});
   return out.append(header).append(data);
+}
+
+std::string ppm(uint32_t width, uint32_t height) {
+  Image image{{width, height, 3}, std::vector<uint8_t>(size_t{3} * width * height)};
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 7);
+  const std::vector<std::byte> encoded = encode_pnm(image).value();
+  return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
+}
+
+TEST(ImageValue, PixelsComeInTheirOwnSizeAndNoneIsTooLarge) {
+  const std::string file = ppm(5, 3);
+  const Value value = read(file, ValueKind::image);
+  ASSERT_TRUE(value.status.ok()) << value.status.message();
+  EXPECT_EQ(value.shape(), "uint8 (3, 5, 3)");
+  EXPECT_EQ(value.facts.long_axes, 2);
+  EXPECT_EQ(value.as<char>(), std::vector<char>(file.end() - 45, file.end()));
+  EXPECT_EQ(read(file.substr(0, file.size() - 1), ValueKind::image).status.code(), Code::corrupt);
+  EXPECT_EQ(read("", ValueKind::image).status.code(), Code::corrupt);
+  EXPECT_EQ(read("GIF89a", ValueKind::image).status.code(), Code::unsupported);
+  const ValueSpec spec{.kind = ValueKind::image, .pad = true};
+  EXPECT_TRUE(read(ppm(100, 10), spec, 3000).status.ok());
+  EXPECT_EQ(read(ppm(100, 10), spec, 2999).status.code(), Code::unsupported);
 }
 
 TEST(NpyValue, NumbersInAnyOrderOfAxesAndBytesComeInCOrder) {

@@ -54,7 +54,7 @@ class WebpDecoder final : public PixelDecoder {
     return frame_;
   }
 
-  Status read(const Region& region, RowResizer& sink) override {
+  Status read(const Region& region, RowsSink& sink) override {
     const size_t row_bytes = size_t{3} * frame_.width;
     const size_t bytes = row_bytes * frame_.height;
     if (rows_.size() < bytes + kRowSlack) rows_.resize(bytes + kRowSlack);

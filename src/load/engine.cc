@@ -26,8 +26,9 @@ constexpr auto kShortestLookOut = std::chrono::microseconds(500),
 // Small samples are taken several at a time, so that threads do not meet at the lock for each of them.
 size_t tasks_at_once(const LoadSpec& spec) {
   const bool slow =
-      spec.image || std::any_of(spec.values.begin(), spec.values.end(),
-                                [](const ValueSpec& value) { return value.kind == ValueKind::audio; });
+      spec.image || std::any_of(spec.values.begin(), spec.values.end(), [](const ValueSpec& value) {
+        return value.kind == ValueKind::audio || value.kind == ValueKind::image;
+      });
   return slow ? 1 : 8;
 }
 

@@ -29,7 +29,8 @@ Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& 
   filler->values_.resize(spec.fields());
   for (size_t field = 0; field < spec.fields(); ++field) {
     if (spec.value(field).kind == ValueKind::bytes) continue;
-    PACKTRAIN_ASSIGN(reader, ValueReader::make(spec.value(field), spec.memory / kShareOfOneValue));
+    PACKTRAIN_ASSIGN(
+        reader, ValueReader::make(spec.value(field), spec.memory / kShareOfOneValue, memory.one_image()));
     filler->values_[field] = std::move(reader);
   }
   return filler;
@@ -48,11 +49,17 @@ Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t fi
   return Bytes(own);
 }
 
-Status Filler::fill_image(Bytes encoded, uint64_t key, MutableBytes slot) {
-  Status status = image_->read(encoded, key, slot);
-  if (image_->memory_wanted() == 0) return status;
+uint64_t Filler::warnings() const {
+  uint64_t sum = image_ ? image_->warnings() : 0;
+  for (const auto& reader : values_)
+    if (reader) sum += reader->warnings();
+  return sum;
+}
+
+Status Filler::with_memory_wanted(Status status, uint64_t wanted) const {
+  if (wanted == 0) return status;
   return Status(status.code(), status.message() + ". To load it as it is, give the loader memory=" +
-                                   rounded_up(memory_.memory_for_image(image_->memory_wanted())) +
+                                   rounded_up(memory_.memory_for_image(wanted)) +
                                    (memory_.threads > 1 ? ", or fewer threads" : ""));
 }
 
@@ -70,7 +77,8 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
                         "the others out with on_error=\"skip\"");
     }
     PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, image_field, extent, scratch_));
-    PACKTRAIN_TRY(fill_image(bytes, key, batch.image(task.place)));
+    PACKTRAIN_TRY(
+        with_memory_wanted(image_->read(bytes, key, batch.image(task.place)), image_->memory_wanted()));
   }
   const size_t fields = part.fields.size();
   for (size_t i = 0; i < fields; ++i) {
@@ -91,9 +99,10 @@ Status Filler::fill_value(Task& task, size_t field, Bytes bytes) {
   PooledBatch& batch = step.filling();
   MutableBytes into;
   if (ValueReader* const reader = values_[field].get()) {
-    PACKTRAIN_ASSIGN(facts, reader->look(bytes));
-    if (facts.is_array) {
-      PACKTRAIN_ASSIGN(room, batch.room(field, task.place, facts));
+    const Result<ValueFacts> facts = reader->look(bytes);
+    if (!facts.ok()) return with_memory_wanted(facts.status(), reader->memory_wanted());
+    if (facts->is_array) {
+      PACKTRAIN_ASSIGN(room, batch.room(field, task.place, *facts));
       batch.set_value(field, task.place, room);
       return reader->read(room);
     }

@@ -20,7 +20,7 @@ class Filler {
     bool replaced = false;  // but another one fills its place
   };
   Outcome fill(Task& task);
-  uint64_t warnings() const { return image_ ? image_->warnings() : 0; }
+  uint64_t warnings() const;
   uint64_t bytes_read() const { return bytes_read_; }  // by itself, beside what extents brought
 
  private:
@@ -29,7 +29,9 @@ class Filler {
   // Brings one field of a sample: out of `extent` if it is sound there, else by a read of its own into `own`.
   Result<Bytes> field(const Dataset& dataset, uint64_t sample, uint32_t field, const Extent* extent,
                       std::vector<std::byte>& own);
-  Status fill_image(Bytes encoded, uint64_t key, MutableBytes slot);
+  // An image that was refused because it would take `wanted` bytes: what to do about it. 0: `status` as it
+  // is.
+  Status with_memory_wanted(Status status, uint64_t wanted) const;
   // Decodes a field of a sample into its batch, or takes its bytes as they are.
   Status fill_value(Task& task, size_t field, Bytes bytes);
   Status fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement);

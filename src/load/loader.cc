@@ -289,7 +289,11 @@ MemoryNeeds needs_of(const LoadSpec& spec, const Order& order, const EngineLimit
   needs.batches = uint64_t{limits.open_steps} + 2;  // those ahead, one with the user, one being asked for
   needs.read_ahead = bytes_ahead(order, limits);
   needs.threads = limits.threads;
-  needs.images = spec.image.has_value();
+  needs.images =
+      static_cast<uint32_t>((spec.image ? 1 : 0) +
+                            std::count_if(spec.values.begin(), spec.values.end(), [](const ValueSpec& value) {
+                              return value.kind == ValueKind::image;
+                            }));
   return needs;
 }
 

@@ -15,7 +15,7 @@ constexpr uint64_t kShareOfImages = 2;
 uint64_t MemoryPlan::memory_for_image(uint64_t bytes) const {
   const uint64_t more = bytes > kImageMemory ? bytes - kImageMemory : 0;
   // Shares are rounded down.
-  return needed + (more + 1) * threads * kShareOfImages;
+  return needed + (more + 1) * decoders * kShareOfImages;
 }
 
 Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool asked_for) {
@@ -30,8 +30,9 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool a
                       "; choose a smaller batch or prefetch, or raise the limit");
   }
   plan.threads = std::max<uint32_t>(needs.threads, 1);
+  plan.decoders = plan.threads * std::max<uint32_t>(needs.images, 1);
   plan.read_ahead = needs.read_ahead;
-  plan.images = needs.images ? (memory - plan.needed) / kShareOfImages : 0;
+  plan.images = needs.images > 0 ? (memory - plan.needed) / kShareOfImages : 0;
   plan.batches = memory - plan.read_ahead - plan.images;
   return plan;
 }

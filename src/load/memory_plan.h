@@ -7,18 +7,19 @@
 
 namespace packtrain {
 
-// For one image while it is decoded, in each thread, beside memory=.
+// For one image while it is decoded, by each decoder of each thread, beside memory=.
 constexpr uint64_t kImageMemory = uint64_t{64} << 20;
 
 // A plain value.
 struct MemoryPlan {
   uint64_t batches = 0;     // most bytes of all batches, in use or not
   uint64_t read_ahead = 0;  // most bytes that are read and not used yet
-  uint64_t images = 0;      // for images that take more than kImageMemory, over all threads
+  uint64_t images = 0;      // for images that take more than kImageMemory, over all decoders
   uint64_t needed = 0;      // without which there would be no plan
   uint32_t threads = 1;
+  uint32_t decoders = 1;  // of images, over all threads
 
-  uint64_t one_image() const { return kImageMemory + images / threads; }
+  uint64_t one_image() const { return kImageMemory + images / decoders; }
   // The memory= with which an image that takes so much can be decoded.
   uint64_t memory_for_image(uint64_t bytes) const;
 };
@@ -29,7 +30,7 @@ struct MemoryNeeds {
   uint64_t batches = 0;      // at a time
   uint64_t read_ahead = 0;
   uint32_t threads = 1;  // that decode
-  bool images = false;   // are decoded
+  uint32_t images = 0;   // of a sample that are decoded, each by a decoder of its own
 };
 
 // no_room if `memory` is too little; `asked_for`: it was said with memory=.

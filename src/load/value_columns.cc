@@ -13,10 +13,18 @@ namespace {
 constexpr uint64_t kLooseBytes = 1 << 20;  // of one buffer for values that are in no column
 constexpr uint64_t kColumnAlignment = 64;
 
-bool same_but_length(const ArrayShape& a, const ArrayShape& b, size_t long_axis) {
+bool same_but_length(const ArrayShape& a, const ArrayShape& b, size_t long_axis, size_t long_axes) {
   ArrayShape like_b = a;
-  if (long_axis < a.axes) like_b.sizes[long_axis] = b.sizes[long_axis];
+  for (size_t axis = long_axis; axis < long_axis + long_axes && axis < a.axes; ++axis)
+    like_b.sizes[axis] = b.sizes[axis];
   return like_b == b;
+}
+
+std::array<uint64_t, 2> lengths_of(const ArrayShape& shape, size_t long_axis, size_t long_axes) {
+  std::array<uint64_t, 2> lengths{1, 1};
+  for (size_t i = 0; i < long_axes && long_axis + i < shape.axes; ++i)
+    lengths[i] = shape.sizes[long_axis + i];
+  return lengths;
 }
 
 template <class T>
@@ -160,8 +168,10 @@ Result<MutableBytes> ValueColumns::room(size_t field, size_t place, size_t place
     if (!loose.ok()) return loose.status();
     into = *loose;
   }
-  const uint64_t length = facts.long_axis < shape.axes ? shape.sizes[facts.long_axis] : 1;
-  slot(field, place) = {true, facts.long_axis, {shape, length, facts.sample_rate}};
+  slot(field, place) = {true,
+                        facts.long_axis,
+                        facts.long_axes,
+                        {shape, lengths_of(shape, facts.long_axis, facts.long_axes), facts.sample_rate}};
   return into;
 }
 
@@ -192,7 +202,8 @@ const ValueColumns::Slot* ValueColumns::common_form(size_t field, size_t places)
     const Slot& here = arrays_[place * columns_.size() + field];
     if (!here.used) continue;
     const auto known = std::find_if(forms.begin(), forms.end(), [&](const Form& form) {
-      return same_but_length(form.first->array.shape, here.array.shape, form.first->long_axis);
+      return same_but_length(form.first->array.shape, here.array.shape, form.first->long_axis,
+                             form.first->long_axes);
     });
     if (known != forms.end())
       ++known->count;
@@ -210,7 +221,7 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
   const Slot* const form = common_form(field, places);
   if (!form) return;
   const ArrayShape common = form->array.shape;
-  const uint8_t axis = form->long_axis;
+  const uint8_t axis = form->long_axis, axes = form->long_axes;
   const auto refuse = [&](size_t place, Status status) {
     misfits.push_back({field, place, std::move(status)});
   };
@@ -226,20 +237,21 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
   bool equal = true;
   for (size_t place = 0; place < places; ++place) {
     Slot& here = slot(field, place);
-    if (here.used && !same_but_length(common, here.array.shape, axis)) {
+    if (here.used && !same_but_length(common, here.array.shape, axis, axes)) {
       refuse(place, Status(Code::corrupt, "it is " + here.array.shape.text() +
                                               " where most others of its batch are " + common.text() +
                                               "; padding makes up for length only"));
       here = {};
     }
-    equal &= here.used && here.array.length == common.sizes[axis];
-    if (here.used) row.sizes[axis] = std::max(row.sizes[axis], here.array.length);
+    equal &= here.used && here.array.shape == common;
+    for (size_t i = 0; here.used && i < axes; ++i)
+      row.sizes[axis + i] = std::max(row.sizes[axis + i], here.array.lengths[i]);
   }
   Column& column = columns_[field];
   if (equal && !column.area.empty() && column.row == row && !column.varies) return;  // one array as they are
   uint64_t outer = 1, inner = number_bytes(row.type);
   for (size_t i = 0; i < axis; ++i) outer *= row.sizes[i];
-  for (size_t i = axis + size_t{1}; i < row.axes; ++i) inner *= row.sizes[i];
+  for (size_t i = axis + size_t{axes}; i < row.axes; ++i) inner *= row.sizes[i];
   uint64_t all = 0;
   Result<MutableBytes> area = Status(Code::no_room, "a padded batch of it is impossibly large");
   if (!__builtin_mul_overflow(row.bytes(), places, &all)) area = take(column.padded_memory, all, account);
@@ -247,20 +259,30 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
     for (size_t place = 0; place < places; ++place) refuse(place, area.status());
     return;
   }
-  const uint64_t line = row.sizes[axis] * inner;
+  // A value is `outer` blocks of lines; where one axis alone is padded, a block is one line.
+  const bool by_lines = axes == 2;
+  const uint64_t lines = by_lines ? row.sizes[axis] : 1;
+  const uint64_t line = row.sizes[by_lines ? axis + 1 : axis] * inner;
   for (size_t place = 0; place < places; ++place) {
     Slot& here = slot(field, place);
     Bytes& value = values[place * fields + field];
     const MutableBytes to = area->subspan(place * row.bytes(), row.bytes());
-    const uint64_t length = here.used ? here.array.length : 0, own = length * inner;
+    const std::array<uint64_t, 2> lengths = here.used ? here.array.lengths : std::array<uint64_t, 2>{};
+    const uint64_t own_lines = by_lines ? lengths[0] : 1, own = lengths[by_lines ? 1 : 0] * inner;
+    const std::byte* from = value.data();
     for (uint64_t i = 0; i < outer; ++i) {
-      if (own != 0) std::memcpy(to.data() + i * line, value.data() + i * own, own);
-      fill_with_number(to.subspan(i * line + own, line - own), row.type, spec.pad_with);
+      const MutableBytes block = to.subspan(i * lines * line, lines * line);
+      for (uint64_t y = 0; y < own_lines; ++y, from += own) {
+        if (own != 0) std::memcpy(block.data() + y * line, from, own);
+        fill_with_number(block.subspan(y * line + own, line - own), row.type, spec.pad_with);
+      }
+      fill_with_number(block.subspan(own_lines * line), row.type, spec.pad_with);
     }
     here.used = true;
     here.long_axis = axis;
+    here.long_axes = axes;
     here.array.shape = row;
-    here.array.length = length;
+    here.array.lengths = lengths;
     value = to;
   }
   column.area = *area;

@@ -48,7 +48,7 @@ class ValueColumns {
  private:
   struct Slot {
     bool used = false;
-    uint8_t long_axis = 0;
+    uint8_t long_axis = 0, long_axes = 1;
     BatchArray array;
   };
   struct Column {

@@ -129,7 +129,7 @@ TEST_F(ValuesLoadTest, ValuesOfManyShapesAreEachRightAndCanBePadded) {
       for (size_t k = count(index); k < longest; ++k) expected += std::string("\x07\x00", 2);
       EXPECT_EQ(as_text(batch.value(0, i)), expected);
       EXPECT_EQ(batch.value(0, i).data(), batch.value(0, 0).data() + i * longest * 2);
-      EXPECT_EQ(batch.array(0, i)->length, count(index));
+      EXPECT_EQ(batch.array(0, i)->lengths[0], count(index));
       EXPECT_EQ(batch.array(0, i)->shape.sizes[0], longest);
     }
   });
@@ -187,7 +187,7 @@ TEST_F(ValuesLoadTest, AMissingValueHasNoArrayAndThePaddedLengthZero) {
   EXPECT_EQ(missing, 2u);
   ASSERT_TRUE(each(spec(kPaddedTokens), [&](const Batch& batch) {
                 for (size_t i = 0; i < batch.size(); ++i) {
-                  EXPECT_EQ(batch.array(0, i)->length, batch.indices()[i] == 5 ? 0u : 3u);
+                  EXPECT_EQ(batch.array(0, i)->lengths[0], batch.indices()[i] == 5 ? 0u : 3u);
                   if (batch.indices()[i] == 5) {
                     EXPECT_EQ(as_text(batch.value(0, i)), std::string("\7\0\7\0\7\0", 6));
                   }
@@ -206,7 +206,7 @@ TEST_F(ValuesLoadTest, PaddingMakesUpForLengthOnly) {
   const Status status = each(wanted, [&](const Batch& batch) {
     for (size_t i = 0; i < batch.size(); ++i, ++seen) {
       EXPECT_NE(batch.indices()[i], 30);
-      EXPECT_EQ(batch.array(0, i)->length, 100 + static_cast<uint64_t>(batch.indices()[i]));
+      EXPECT_EQ(batch.array(0, i)->lengths[0], 100 + static_cast<uint64_t>(batch.indices()[i]));
       EXPECT_EQ(batch.array(0, i)->sample_rate, 8000u);
     }
   });

@@ -14,7 +14,7 @@ import packtrain as pt
 import pytest
 from field_files import npy, packed_values, wav
 
-torch = pytest.importorskip("torch", reason="torch is not installed; ./dev soak has an environment with it")
+torch = pytest.importorskip("torch", reason="no torch here; the stage `torch` of ./dev test has it")
 
 import packtrain.torch as ptt  # noqa: E402
 
@@ -49,6 +49,16 @@ def test_lists_and_padded_values_become_tensors_too(tmp_path: Path) -> None:
     batch = first_batch(data, {"wav": pt.Audio("int16", mono=True, pad=-1)})
     assert batch["wav"].tolist() == [[3, 3, 3], [1, -1, -1], [2, 2, -1]]
     assert batch["wav_length"].tolist() == [3, 1, 2]
+
+
+def test_images_in_their_own_size_become_tensors(packed: Path) -> None:
+    data = pt.Dataset(packed, split="val")
+    images = first_batch(data, {"jpg": "image"})["jpg"]
+    padded = first_batch(data, {"jpg": pt.Image(pad=9)})
+    assert padded["jpg"].dtype == torch.uint8
+    for image, row, (height, width) in zip(images, padded["jpg"], padded["jpg_size"].tolist()):
+        assert image.shape == (height, width, 3)
+        assert torch.equal(row[:height, :width], image)
 
 
 def test_pickled_labels_and_images_become_tensors(tmp_path: Path) -> None:

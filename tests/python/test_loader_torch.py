@@ -16,7 +16,7 @@ import numpy as np
 import packtrain as pt
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed; ./dev soak has an environment with it")
+torch = pytest.importorskip("torch", reason="no torch here; the stage `torch` of ./dev test has it")
 
 import packtrain.torch as ptt  # noqa: E402
 
