@@ -185,8 +185,13 @@ Status try_jpeg() {
   return {};
 }
 
+std::string absent_in_words(std::string_view package) {
+  return "was absent when packtrain was built; install " + std::string(package) +
+         " (Debian, Ubuntu) and build it again";
+}
+
 Status try_image(const ImageDecoderInfo& decoder) {
-  if (!decoder.compiled_in) return Status(Code::unsupported, "was absent when packtrain was built");
+  if (!decoder.compiled_in) return Status(Code::unsupported, absent_in_words(decoder.package));
   return decoder.kind == MediaKind::jpeg ? try_jpeg() : Status();
 }
 
@@ -209,10 +214,10 @@ void look_at_build(Run& run) {
   for (const CodecInfo& codec : codecs()) {
     Json entry;
     entry.set("name", codec.name).set("compiled_in", codec.compiled_in).set("library", codec.library);
+    entry.set("package", codec.package);
     codec_list.push(std::move(entry));
-    table.row(
-        {std::string(codec.name), "", codec.compiled_in ? "yes" : "no", "",
-         std::string(codec.library) + (codec.compiled_in ? "" : " was absent when packtrain was built")});
+    table.row({std::string(codec.name), "", codec.compiled_in ? "yes" : "no", "",
+               std::string(codec.library) + (codec.compiled_in ? "" : " " + absent_in_words(codec.package))});
   }
   table.row({});
   table.row({"image", "", "here", "", "library"});
@@ -220,7 +225,8 @@ void look_at_build(Run& run) {
     const std::string name(media_kind_name(decoder.kind)), library(decoder.library);
     const Status works = try_image(decoder);
     Json entry;
-    entry.set("name", name).set("library", library).set("works", works.ok());
+    entry.set("name", name).set("library", library).set("package", decoder.package);
+    entry.set("works", works.ok());
     if (!works.ok()) entry.set("error", works.text());
     image_list.push(std::move(entry));
     table.row({name, "", works.ok() ? "yes" : "no", "", library + (works.ok() ? "" : " " + works.text())});
@@ -228,15 +234,16 @@ void look_at_build(Run& run) {
   run.result().set("formats", std::move(format_list)).set("codecs", std::move(codec_list));
   run.result().set("images", std::move(image_list));
   Json wav, flac, audio_list = Json::array();
-  wav.set("name", "wav").set("library", "").set("works", true);
-  flac.set("name", "flac").set("library", "libFLAC").set("works", has_flac());
+  wav.set("name", "wav").set("library", "").set("package", "").set("works", true);
+  constexpr std::string_view kFlacPackage = "libflac-dev";
+  flac.set("name", "flac").set("library", "libFLAC").set("package", kFlacPackage).set("works", has_flac());
   audio_list.push(std::move(wav)).push(std::move(flac));
   run.result().set("audio", std::move(audio_list));
   table.row({});
   table.row({"audio", "", "here", "", "library"});
   table.row({"wav", "", "yes", "", "its own"});
   table.row({"flac", "", has_flac() ? "yes" : "no", "",
-             has_flac() ? "libFLAC" : "libFLAC was absent when packtrain was built"});
+             has_flac() ? "libFLAC" : "libFLAC " + absent_in_words(kFlacPackage)});
   table.print(run);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -30,6 +31,30 @@ std::optional<uint32_t> number_of(const char* variable) {
   return value ? number_in(value) : std::nullopt;
 }
 
+// An element of a job array, as Slurm tells it.
+struct ArrayElement {
+  uint32_t number, first, last, count;
+};
+
+// Its place among the others follows from its number only where those are evenly spaced.
+Status parse_array(const ArrayElement& element, PackOptions& options) {
+  const auto [number, first, last, count] = element;
+  const bool ordered = count > 0 && first <= number && number <= last;
+  const uint32_t gaps = count > 1 ? count - 1 : 1;
+  const uint32_t step = ordered ? std::max<uint32_t>((last - first) / gaps, 1) : 1;
+  if (!ordered || uint64_t{step} * (count - 1) != last - first || (number - first) % step != 0) {
+    return Status(Code::invalid,
+                  "--task slurm: the " + counted(count, "element") + " of this job array, from " +
+                      std::to_string(first) + " to " + std::to_string(last) +
+                      ", are not evenly spaced, so that the place of element " + std::to_string(number) +
+                      " among them is not known; submit it with --array=0-" +
+                      std::to_string(count > 0 ? count - 1 : 0) + ", or give --task i/n");
+  }
+  options.task = (number - first) / step;
+  options.tasks = count;
+  return {};
+}
+
 // "i/n", or "slurm": the task of the srun step, else the element of the job array.
 Status parse_task(const std::string& text, PackOptions& options) {
   if (text.empty()) return {};
@@ -42,12 +67,7 @@ Status parse_task(const std::string& text, PackOptions& options) {
     }
     const auto element = number_of("SLURM_ARRAY_TASK_ID"), first = number_of("SLURM_ARRAY_TASK_MIN"),
                count = number_of("SLURM_ARRAY_TASK_COUNT"), last = number_of("SLURM_ARRAY_TASK_MAX");
-    if (element && first && last && count) {
-      const uint32_t step = *count > 1 ? (*last - *first) / (*count - 1) : 1;
-      options.task = step > 0 ? (*element - *first) / step : 0;
-      options.tasks = *count;
-      return {};
-    }
+    if (element && first && last && count) return parse_array({*element, *first, *last, *count}, options);
     if (std::getenv("SLURM_STEP_ID") && step_task && step_tasks) return {};  // a step of one task
     return Status(Code::invalid,
                   "--task slurm needs an srun step of several tasks or a job array; neither is here");
@@ -283,7 +303,7 @@ std::string writable_formats() {
   for (const Format* format : formats()) {
     if (format->layout || format->create) names.append(names.empty() ? "" : ", ").append(format->name);
   }
-  return "how to store it: " + names + " (default webdataset)";
+  return "how to store it: " + names;
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct CodecInfo {
   std::string_view name;
   bool compiled_in;
   std::string_view library;  // what it needs, for doctor
+  std::string_view package;  // of Debian and Ubuntu, that has it
 };
 const std::vector<CodecInfo>& codecs();
 

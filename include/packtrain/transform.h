@@ -62,6 +62,7 @@ struct ImageDecoderInfo {
   MediaKind kind;
   bool compiled_in;
   std::string_view library;  // what it needs, for doctor
+  std::string_view package;  // of Debian and Ubuntu, that has it; "" where nothing is needed
 };
 std::vector<ImageDecoderInfo> image_decoders();
 

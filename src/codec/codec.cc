@@ -29,7 +29,6 @@ namespace {
 
 struct Codec {
   CodecInfo info;
-  std::string_view package;  // what to install where it is missing
   // Null: the codec has no such form, or its library is absent.
   Result<size_t> (*decode)(Bytes stored, MutableBytes raw);
   Result<std::vector<std::byte>> (*encode)(Bytes raw, int level);
@@ -40,31 +39,31 @@ struct Codec {
 
 constexpr std::array kCodecs = {
 #if PACKTRAIN_HAVE_DEFLATE
-    Codec{{"deflate", true, "libdeflate"}, "libdeflate-dev", deflate_decode, deflate_encode, nullptr},
+    Codec{{"deflate", true, "libdeflate", "libdeflate-dev"}, deflate_decode, deflate_encode, nullptr},
 #else
-    Codec{{"deflate", false, "libdeflate"}, "libdeflate-dev", nullptr, nullptr, nullptr},
+    Codec{{"deflate", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZSTD
-    Codec{{"zstd", true, "libzstd"}, "libzstd-dev", zstd_decode, zstd_encode, make_zstd_stream},
+    Codec{{"zstd", true, "libzstd", "libzstd-dev"}, zstd_decode, zstd_encode, make_zstd_stream},
 #else
-    Codec{{"zstd", false, "libzstd"}, "libzstd-dev", nullptr, nullptr, nullptr},
+    Codec{{"zstd", false, "libzstd", "libzstd-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_LZ4
-    Codec{{"lz4", true, "liblz4"}, "liblz4-dev", lz4_decode, lz4_encode, nullptr},
-    Codec{{"lz4_frame", true, "liblz4"}, "liblz4-dev", lz4_frame_decode, lz4_frame_encode, nullptr},
+    Codec{{"lz4", true, "liblz4", "liblz4-dev"}, lz4_decode, lz4_encode, nullptr},
+    Codec{{"lz4_frame", true, "liblz4", "liblz4-dev"}, lz4_frame_decode, lz4_frame_encode, nullptr},
 #else
-    Codec{{"lz4", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
-    Codec{{"lz4_frame", false, "liblz4"}, "liblz4-dev", nullptr, nullptr, nullptr},
+    Codec{{"lz4", false, "liblz4", "liblz4-dev"}, nullptr, nullptr, nullptr},
+    Codec{{"lz4_frame", false, "liblz4", "liblz4-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_BLOSC
-    Codec{{"blosc", true, "libblosc"}, "libblosc-dev", blosc_decode, nullptr, nullptr, blosc_encode},
+    Codec{{"blosc", true, "libblosc", "libblosc-dev"}, blosc_decode, nullptr, nullptr, blosc_encode},
 #else
-    Codec{{"blosc", false, "libblosc"}, "libblosc-dev", nullptr, nullptr, nullptr},
+    Codec{{"blosc", false, "libblosc", "libblosc-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZLIB
-    Codec{{"gzip", true, "zlib"}, "zlib1g-dev", nullptr, nullptr, make_gzip_stream},
+    Codec{{"gzip", true, "zlib", "zlib1g-dev"}, nullptr, nullptr, make_gzip_stream},
 #else
-    Codec{{"gzip", false, "zlib"}, "zlib1g-dev", nullptr, nullptr, nullptr},
+    Codec{{"gzip", false, "zlib", "zlib1g-dev"}, nullptr, nullptr, nullptr},
 #endif
 };
 
@@ -74,7 +73,7 @@ Result<const Codec*> find_codec(std::string_view name) {
     if (codec.info.compiled_in) return &codec;
     return Status(Code::unsupported, "codec " + std::string(name) + ": built without " +
                                          std::string(codec.info.library) + "; rebuild with " +
-                                         std::string(codec.package));
+                                         std::string(codec.info.package));
   }
   return Status(Code::unsupported,
                 "codec \"" + std::string(name) + "\" is unknown to this version of packtrain");

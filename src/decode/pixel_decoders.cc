@@ -22,12 +22,13 @@ constexpr std::unique_ptr<PixelDecoder> (*make_webp_decoder)() = nullptr;
 struct ImageFormat {
   MediaKind kind;
   std::unique_ptr<PixelDecoder> (*make)();  // none where the library was absent
-  std::string_view library;
+  std::string_view library, package;
 };
-constexpr ImageFormat kFormats[] = {{MediaKind::jpeg, make_jpeg_decoder, "libjpeg-turbo"},
-                                    {MediaKind::png, make_png_decoder, "libpng"},
-                                    {MediaKind::webp, make_webp_decoder, "libwebp"},
-                                    {MediaKind::pnm, make_pnm_decoder, "its own"}};
+constexpr ImageFormat kFormats[] = {
+    {MediaKind::jpeg, make_jpeg_decoder, "libjpeg-turbo", "libturbojpeg0-dev"},
+    {MediaKind::png, make_png_decoder, "libpng", "libpng-dev"},
+    {MediaKind::webp, make_webp_decoder, "libwebp", "libwebp-dev"},
+    {MediaKind::pnm, make_pnm_decoder, "its own", ""}};
 static_assert(std::size(kFormats) == kImageFormats);
 
 }  // namespace
@@ -37,10 +38,11 @@ Result<PixelDecoder*> PixelDecoders::find(Bytes encoded) {
   for (size_t i = 0; i < std::size(kFormats); ++i) {
     if (kFormats[i].kind != kind) continue;
     if (kFormats[i].make == nullptr)
-      return Status(Code::unsupported,
-                    fmt::format("this build of packtrain reads no {}: {} was absent when it was built "
-                                "(docs/dependencies.md)",
-                                media_kind_name(kind), kFormats[i].library));
+      return Status(
+          Code::unsupported,
+          fmt::format("this build of packtrain reads no {}: {} was absent when it was built; install "
+                      "{} and build it again",
+                      media_kind_name(kind), kFormats[i].library, kFormats[i].package));
     if (!decoders_[i]) decoders_[i] = kFormats[i].make();
     return decoders_[i].get();
   }
@@ -70,7 +72,7 @@ Status check_memory(const Frame& frame, uint64_t memory) {
 std::vector<ImageDecoderInfo> image_decoders() {
   std::vector<ImageDecoderInfo> infos;
   for (const ImageFormat& format : kFormats)
-    infos.push_back({format.kind, format.make != nullptr, format.library});
+    infos.push_back({format.kind, format.make != nullptr, format.library, format.package});
   return infos;
 }
 

@@ -82,6 +82,17 @@ def test_doctor_names_the_libraries_of_images_and_the_kernels(command: Command) 
     assert doctor("mmx")["kernels"]["used"] == pt.doctor().kernels[0]
 
 
+def test_doctor_names_the_package_of_every_library(command: Command) -> None:
+    report = command("doctor", "--json").json()
+    packages = {
+        entry["name"]: entry["package"] for kind in ("codecs", "images", "audio") for entry in report[kind]
+    }
+    assert packages.pop("pnm") == packages.pop("wav") == ""
+    assert all(name.endswith("-dev") for name in packages.values())
+    assert packages["png"] == "libpng-dev"
+    assert packages["flac"] == "libflac-dev"
+
+
 def test_the_demo_path(command: Command, photos: Path, tmp_path: Path) -> None:
     assert command("pack", photos, tmp_path / "out").code == 0
     assert command("verify", tmp_path / "out").code == 0
