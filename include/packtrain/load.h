@@ -131,11 +131,15 @@ struct LoadReport {
   std::string text() const;        // the verdict in a few lines
 };
 
-// Drives the path. next(), start() and stop() come from one thread at a time; report() from any.
+// Drives the path. next(), start() and stop() come from one thread at a time; report() from any. It belongs
+// to the process that made it: in a child of fork() its threads are not there, and its locks may be held for
+// ever by threads that are not. There start() and next() are errors, and stop() and the destructor do
+// nothing.
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(LoadSpec spec);
   virtual ~Loader() = default;  // stops everything at once; batches that were handed out stay valid
+  virtual bool is_of_this_process() const = 0;
 
   // Begins epoch `epoch` with `consumed` of its samples done; what is under way for another place is dropped.
   // The epoch after it is prefetched by itself: starting that one costs nothing.
@@ -143,7 +147,7 @@ class Loader {
   // Ends the epoch where it is: threads and read-ahead are given back; start() begins anew.
   virtual void stop() = 0;
   // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
-  // the wait with Code::stopped. After fork() an error in the child.
+  // the wait with Code::stopped.
   virtual Result<BatchPtr> next(const std::function<bool()>& go_on = {}) = 0;
   // For whoever drops a sample of the last batch because a function of the user's failed on it: counts and
   // names it with the others. Fails if it is one too many.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import threading
 import time
 import warnings
@@ -31,6 +32,17 @@ Self = TypeVar("Self", bound="Loader")
 Amount = Union[int, Literal["auto"]]
 
 atexit.register(_core.leave_loaders)  # threads of the engine must not outlive the interpreter
+
+_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+def _renew_turns() -> None:
+    """In a forked child: a thread that is not there may have a loader's turn for ever."""
+    for loader in list(_loaders):
+        loader._turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_turns)
 
 
 class Loader:
@@ -152,6 +164,7 @@ class Loader:
         }
         self._use(_core.Loader(self._parts, **self._arguments))
         self._turn = threading.RLock()  # threads that share an iterator take turns
+        _loaders.add(self)
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
         self._place = (0, 0)  # the same of the batches that were handed out
         self._taken = 0  # batches of the newest iterator, which has so many:

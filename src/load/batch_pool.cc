@@ -144,6 +144,9 @@ uint64_t BatchPool::held() const {
 
 void ReturnBatch::operator()(Batch* batch) const {
   auto* pooled = static_cast<PooledBatch*>(batch);
+  // A thread of the parent may hold the pool's lock for ever; what a child has of the memory, it shares with
+  // it.
+  if (!pooled->pool_->is_of_this_process()) return;
   // The pool may live by this batch alone; then both go at the end of this function.
   const std::shared_ptr<BatchPool> pool = std::move(pooled->pool_);
   pool->give_back(pooled);

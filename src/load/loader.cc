@@ -31,15 +31,16 @@ class DatasetLoader final : public Loader {
 
   ~DatasetLoader() override {
     // In a child of fork() the threads are not there: joining them would wait for ever.
-    if (!here().ok()) (void)engine_.release();
+    if (!is_of_this_process()) (void)engine_.release();
   }
+  bool is_of_this_process() const override { return fork_generation() == born_in_; }
 
   Status start(uint64_t epoch, uint64_t consumed) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
   Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
   bool is_ready() const override {
-    return !here().ok() || delivered_ == steps_ || !engine_ || engine_->is_ready();
+    return !is_of_this_process() || delivered_ == steps_ || !engine_ || engine_->is_ready();
   }
   uint64_t steps() const override { return steps_; }
   uint64_t steps_of_whole_epoch() const override { return order_->steps(0, spec_.rank); }
@@ -51,7 +52,7 @@ class DatasetLoader final : public Loader {
 
  private:
   Status here() const {
-    if (fork_generation() == born_in_) [[likely]]
+    if (is_of_this_process()) [[likely]]
       return {};
     return Status(
         Code::invalid,
@@ -105,7 +106,7 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
 }
 
 void DatasetLoader::stop() {
-  if (!here().ok()) return;
+  if (!is_of_this_process()) return;
   end_engine();
   steps_ = delivered_;
 }
@@ -146,6 +147,7 @@ Status DatasetLoader::check_budget(uint32_t part, uint64_t sample, const Status&
 }
 
 Status DatasetLoader::note_bad(uint32_t source, uint64_t index, const Status& why) {
+  PACKTRAIN_TRY(here());
   if (source >= spec_.parts.size() || index >= spec_.parts[source].samples)
     return Status(Code::invalid, "there is no such sample to be noted as bad");
   const uint64_t sample = spec_.parts[source].first + index;
@@ -225,6 +227,7 @@ OrderState DatasetLoader::state() const {
 }
 
 LoadReport DatasetLoader::report() const {
+  if (!is_of_this_process()) return {};
   Lock lock(mutex_);
   LoadReport report = report_;
   EngineCounts counts = earlier_;
