@@ -57,7 +57,9 @@ struct LoadSpec {
   uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
   std::optional<ImageSpec> image;  // decode each part's `image_fields` into Batch::images
   std::vector<ValueSpec> values;   // how each of the parts' fields is decoded; none: all are bytes
-  OrderSpec order;                 // what the parts settle is filled in by Loader::make
+  // What the parts settle is filled in by Loader::make, and so are a window and pieces of streams of 0 bytes:
+  // as memory= allows.
+  OrderSpec order;
   uint32_t rank = 0;
   uint32_t threads = 0;         // that decode; 0: the cores granted
   uint32_t prefetch = 0;        // batches made ahead; 0: chosen

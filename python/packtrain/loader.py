@@ -78,6 +78,7 @@ class Loader:
         threads: Amount = "auto",
         prefetch: Amount = "auto",
         memory: Amount = "auto",
+        window: Amount = "auto",
     ) -> None:
         one_of("last", last, ("drop", "pad", "keep"))
         one_of("on_error", on_error, ("raise", "skip", "replace"))
@@ -160,6 +161,8 @@ class Loader:
             "memory": amount("memory", memory),
             "processes_here": processes_here(),
             "chains": 0,
+            "window_bytes": amount("window", window),
+            "piece_bytes": 0,
             "values": [field.spec for field in self._fields.values()],
         }
         self._use(_core.Loader(self._parts, **self._arguments))
@@ -344,7 +347,12 @@ class Loader:
         text = json.dumps(state)
         taken = {
             name: state[name]
-            for name, most in (("seed", MOST), ("chains", MOST_OF_FEW))
+            for name, most in (
+                ("seed", MOST),
+                ("chains", MOST_OF_FEW),
+                ("window_bytes", MOST),
+                ("piece_bytes", MOST),
+            )
             if is_count(state.get(name), most)
         }
         if self._order_is_free and state.get("order") in ("global", "streams"):  # both are shuffled

@@ -10,13 +10,6 @@ namespace {
 constexpr uint64_t kMostAttempts = 16;    // to replace a bad sample
 constexpr uint64_t kShareOfOneValue = 4;  // of memory=: a file may claim any size
 
-// Two digits and zeros: what is easily typed, and not less.
-std::string rounded_up(uint64_t bytes) {
-  uint64_t unit = 1;
-  while (bytes / unit >= 100) unit *= 10;
-  return std::to_string((bytes + unit - 1) / unit * unit);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order,
