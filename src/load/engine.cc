@@ -64,7 +64,7 @@ Status Engine::begin(uint64_t epoch, uint64_t consumed) {
   PACKTRAIN_TRY(extents_.begin());
   planner_.begin(epoch, consumed);
   for (uint32_t i = 0; i < limits_.threads; ++i) {
-    PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory));
+    PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory, limits_.far));
     decoders_.push_back(std::make_unique<Decoder>());
     decoders_.back()->filler = std::move(filler);
   }

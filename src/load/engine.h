@@ -27,6 +27,7 @@ struct EngineLimits {
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
   uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet, beside the pieces of streams
   MemoryPlan memory;
+  bool far = false;  // each answer of the storage takes long
 };
 
 // What happened since the engine was made, over all its threads. A plain value.

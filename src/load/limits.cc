@@ -81,7 +81,8 @@ EngineLimits choose_limits(const LoadSpec& spec, uint32_t cores) {
           ? spec.prefetch
           : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / limits.batch_bytes, 2, kMostAhead));
   limits.planned_steps = limits.open_steps + kStepsReadAhead;
-  limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
+  limits.far = lies_far(spec);
+  limits.read_ahead = limits.far ? kReadAheadFar : kReadAheadNear;
   return limits;
 }
 
