@@ -2,6 +2,7 @@
 // it, readable by sample. The bytes on disk are specified in docs/index-format.md.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -197,6 +198,12 @@ class Dataset {
   virtual Status read_many(
       std::span<const uint64_t> samples, bool check,
       const std::function<bool(size_t position, const Status&, const SampleBytes&)>& each) const = 0;
+
+  // Whether the shards that a sample lies in still are what was indexed, where no recorded check of theirs
+  // would tell. To be asked once their bytes were read, before they are believed: a foreign container may be
+  // written over in place. A look that is not older than this does; what read() gives was looked at within a
+  // second.
+  virtual Status unchanged(uint64_t sample, std::chrono::nanoseconds age = {}) const = 0;
 
   // The shard's absolute path, and the shard open for reading.
   virtual std::string shard_path(uint32_t shard) const = 0;

@@ -57,7 +57,9 @@ struct LoadSpec {
   uint64_t epoch_length = 0;       // of a mixture; 0: as many samples as its parts have together
   std::optional<ImageSpec> image;  // decode each part's `image_fields` into Batch::images
   std::vector<ValueSpec> values;   // how each of the parts' fields is decoded; none: all are bytes
-  OrderSpec order;                 // what the parts settle is filled in by Loader::make
+  // What the parts settle is filled in by Loader::make, and so are a window and pieces of streams of 0 bytes:
+  // as memory= allows.
+  OrderSpec order;
   uint32_t rank = 0;
   uint32_t threads = 0;         // that decode; 0: the cores granted
   uint32_t prefetch = 0;        // batches made ahead; 0: chosen
@@ -132,19 +134,25 @@ struct LoadReport {
   std::string text() const;        // the verdict in a few lines
 };
 
-// Drives the path. next(), start() and stop() come from one thread at a time; report() from any.
+// Drives the path. next(), start() and stop() come from one thread at a time; report() from any. It belongs
+// to the process that made it: in a child of fork() its threads are not there, and its locks may be held for
+// ever by threads that are not. There start() and next() are errors, and stop() and the destructor do
+// nothing.
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(LoadSpec spec);
   virtual ~Loader() = default;  // stops everything at once; batches that were handed out stay valid
+  virtual bool is_of_this_process() const = 0;
 
   // Begins epoch `epoch` with `consumed` of its samples done; what is under way for another place is dropped.
-  // The epoch after it is prefetched by itself: starting that one costs nothing.
-  virtual Status start(uint64_t epoch, uint64_t consumed = 0) = 0;
-  // Ends the epoch where it is: threads and read-ahead are given back; start() begins anew.
+  // The epoch after it is prefetched by itself: starting that one costs nothing. It is the one with the next
+  // number, or `then`, which also follows on itself.
+  virtual Status start(uint64_t epoch, uint64_t consumed = 0, std::optional<uint64_t> then = {}) = 0;
+  // Ends the epoch where it is: threads, read-ahead and all batches that nobody has are given back, and those
+  // that somebody has as soon as they die; start() begins anew.
   virtual void stop() = 0;
   // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
-  // the wait with Code::stopped. After fork() an error in the child.
+  // the wait with Code::stopped.
   virtual Result<BatchPtr> next(const std::function<bool()>& go_on = {}) = 0;
   // For whoever drops a sample of the last batch because a function of the user's failed on it: counts and
   // names it with the others. Fails if it is one too many.

@@ -138,7 +138,7 @@ struct OrderState {
   // batch of nothing.
   static Result<OrderState> decode(std::string_view json);
   // Why a run described by `now` may not go on from here, or ok. Batch and world size may differ; seed,
-  // chains, window and piece may, too, since those of the state hold.
+  // chains, window and piece are taken from a state before a run is made of it.
   Status check(const OrderState& now) const;
 };
 

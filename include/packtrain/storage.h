@@ -92,6 +92,8 @@ class Storage {
       uint32_t depth) = 0;  // up to `depth` in flight; more wait inside submit
   // Fills `into` to the last byte. A file that ends before that is Code::corrupt.
   virtual Status read(const File& file, uint64_t offset, MutableBytes into) = 0;
+  // An open file as it is now, whatever has its name by now; File::info() is how it was.
+  virtual Result<FileInfo> look_at(const File& file) = 0;
 
   // Mapped where that is cheap and safe (a local filesystem); elsewhere read once into memory.
   virtual Result<std::unique_ptr<Mapping>> map(std::string_view path);

@@ -1,5 +1,7 @@
 #include "gil.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -11,9 +13,16 @@ std::atomic<bool> leaving = false;
 std::thread::id leaver;          // written before `leaving`
 std::atomic<int> returning = 0;  // threads on the way to the lock
 
+// In a child none of the others is there, whatever they were about to do.
+const int told_of_forks = pthread_atfork(nullptr, nullptr, [] {
+  leaving.store(false);
+  returning.store(0);
+});
+
 }  // namespace
 
 void begin_leaving() {
+  static_cast<void>(told_of_forks);
   leaver = std::this_thread::get_id();
   leaving.store(true);
   // The lock is free, so each of them gets it as soon as whoever has it gives it up.

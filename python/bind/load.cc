@@ -74,7 +74,8 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
                                           const std::string& last, const std::string& on_error,
                                           std::optional<uint64_t> max_errors, uint32_t threads,
                                           uint32_t prefetch, uint64_t memory, uint32_t processes_here,
-                                          bool check_bytes, uint32_t chains, std::vector<ValueSpec> values) {
+                                          bool check_bytes, uint32_t chains, uint64_t window_bytes,
+                                          uint64_t piece_bytes, std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -86,6 +87,8 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
   spec.order.world = world_size;
   spec.order.last = last_of(last);
   spec.order.chains = chains;
+  spec.order.window_bytes = window_bytes;
+  spec.order.piece_bytes = piece_bytes;
   spec.rank = rank;
   spec.threads = threads;
   spec.prefetch = prefetch;
@@ -182,18 +185,20 @@ void bind_load(nb::module_& module) {
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
            nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
-           nb::arg("chains") = 0, nb::arg("values") = std::vector<ValueSpec>())
+           nb::arg("chains") = 0, nb::arg("window_bytes") = 0, nb::arg("piece_bytes") = 0,
+           nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
-          [](SharedLoader& self, uint64_t epoch, uint64_t consumed) {
+          [](SharedLoader& self, uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
             Status status;
             {
               const WithoutGil free;
-              status = self.start(epoch, consumed);
+              status = self.start(epoch, consumed, then);
             }
             check(status);
           },
-          nb::arg("epoch"), nb::arg("consumed") = 0)
+          nb::arg("epoch"), nb::arg("consumed") = 0, nb::arg("then") = nb::none(),
+          "`then`: the epoch to be read ahead after it, and after that one too; None: the next one.")
       .def("stop", &SharedLoader::stop, nb::call_guard<WithoutGil>(),
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),

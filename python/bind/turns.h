@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "packtrain/load.h"
@@ -14,12 +15,14 @@ namespace packtrain::bind {
 
 // A loader as Python has it. start() and next() are refused while another call is under way; stop() ends that
 // call first, unless it comes from within it, by a signal handler: then that call does it. All without the
-// GIL, but for next(), which gives it up where it waits. Thread-safe.
+// GIL, but for next(), which gives it up where it waits. In a child of fork(), where a call that was under
+// way never ends, nobody waits for it. Thread-safe.
 class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
  public:
   static std::shared_ptr<SharedLoader> make(std::unique_ptr<Loader> loader);
+  ~SharedLoader();
 
-  Status start(uint64_t epoch, uint64_t consumed);
+  Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // With the GIL. `interrupted`: a signal handler has raised.
   Result<BatchPtr> next(bool& interrupted);
   void stop();
@@ -35,12 +38,15 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   Status begin_call();
   void end_call();
 
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool under_way_ = false;              // a call
-  std::thread::id caller_;              // of that call
-  std::atomic<bool> stopping_ = false;  // somebody wants that call to end
+  struct Turn {
+    std::mutex mutex;
+    std::condition_variable ended;
+    bool under_way = false;              // a call
+    std::thread::id caller;              // of that call
+    std::atomic<bool> stopping = false;  // somebody wants that call to end
+  };
   const std::unique_ptr<Loader> loader_;
+  std::unique_ptr<Turn> turn_ = std::make_unique<Turn>();
 };
 
 }  // namespace packtrain::bind

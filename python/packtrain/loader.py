@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import threading
 import time
 import warnings
@@ -31,6 +32,17 @@ Self = TypeVar("Self", bound="Loader")
 Amount = Union[int, Literal["auto"]]
 
 atexit.register(_core.leave_loaders)  # threads of the engine must not outlive the interpreter
+
+_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+def _renew_turns() -> None:
+    """In a forked child: a thread that is not there may have a loader's turn for ever."""
+    for loader in list(_loaders):
+        loader._turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_turns)
 
 
 class Loader:
@@ -66,6 +78,7 @@ class Loader:
         threads: Amount = "auto",
         prefetch: Amount = "auto",
         memory: Amount = "auto",
+        window: Amount = "auto",
     ) -> None:
         one_of("last", last, ("drop", "pad", "keep"))
         one_of("on_error", on_error, ("raise", "skip", "replace"))
@@ -148,10 +161,13 @@ class Loader:
             "memory": amount("memory", memory),
             "processes_here": processes_here(),
             "chains": 0,
+            "window_bytes": amount("window", window),
+            "piece_bytes": 0,
             "values": [field.spec for field in self._fields.values()],
         }
         self._use(_core.Loader(self._parts, **self._arguments))
         self._turn = threading.RLock()  # threads that share an iterator take turns
+        _loaders.add(self)
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
         self._place = (0, 0)  # the same of the batches that were handed out
         self._taken = 0  # batches of the newest iterator, which has so many:
@@ -193,12 +209,13 @@ class Loader:
             raise InvalidError("the loader was closed; make a new one")
         self._generation += 1
         generation = self._generation
-        self._engine.start(*self._start)
+        then = None if self._shuffle else self._first_epoch  # what will be read ahead
+        self._engine.start(*self._start, then)
         import numpy  # noqa: F401  # while the first batch is made
 
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
-            self._engine.start(*self._start)
+            self._engine.start(*self._start, then)
         if generation != self._generation:  # closed or given a state while it began
             self._engine.stop()
             self._check_newest(generation)
@@ -224,8 +241,6 @@ class Loader:
         self._check_newest(generation)
         if batch is None:
             self._inside = False
-            if not self._shuffle:  # what the engine has begun to read ahead is not what comes next
-                self._engine.stop()
             return None
         self._inside = True
         place = (self._engine.epoch, self._engine.consumed)
@@ -331,7 +346,12 @@ class Loader:
         text = json.dumps(state)
         taken = {
             name: state[name]
-            for name, most in (("seed", MOST), ("chains", MOST_OF_FEW))
+            for name, most in (
+                ("seed", MOST),
+                ("chains", MOST_OF_FEW),
+                ("window_bytes", MOST),
+                ("piece_bytes", MOST),
+            )
             if is_count(state.get(name), most)
         }
         if self._order_is_free and state.get("order") in ("global", "streams"):  # both are shuffled

@@ -207,6 +207,49 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
   return opened;
 }
 
+Status OpenDataset::shard_unchanged(uint32_t shard, std::chrono::nanoseconds age) const {
+  const ShardSpec& spec = manifest_.shards[shard];
+  if (spec.mtime_ns == 0 || !spec.hash.empty()) return {};  // as when it is opened
+  const File* const file = files_[shard].load(std::memory_order_acquire);
+  if (!file) return {};
+  int64_t now = 0;
+  if (age.count() > 0) {
+    now = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+    const int64_t looked = looked_at_[shard].load(std::memory_order_relaxed);
+    if (looked != 0 && now - looked < age.count()) return {};
+  }
+  PACKTRAIN_ASSIGN(info, storage_.look_at(*file));
+  if (info.size != file->info().size || info.mtime_ns != file->info().mtime_ns) {
+    return Status(Code::corrupt,
+                  "was changed while it is read, and has no checks that could tell what is still right; run "
+                  "packtrain index again")
+        .at(shard_path(shard));
+  }
+  if (age.count() > 0) looked_at_[shard].store(now, std::memory_order_relaxed);
+  return {};
+}
+
+Status OpenDataset::unchanged(uint64_t sample, std::chrono::nanoseconds age) const {
+  if (is_rows_) {
+    if (rows_.shard[sample] >= manifest_.shards.size()) return {};  // reading it says so
+    return shard_unchanged(rows_.shard[sample], age);
+  }
+  uint32_t last = UINT32_MAX;
+  const uint64_t end = std::min<uint64_t>(general_.sample_cell[sample + 1], general_.cell_field.size());
+  for (uint64_t cell = general_.sample_cell[sample]; cell < end; ++cell) {
+    const uint64_t slices_end =
+        std::min<uint64_t>(general_.cell_slice[cell + 1], general_.slice_block.size());
+    for (uint64_t slice = general_.cell_slice[cell]; slice < slices_end; ++slice) {
+      const auto block = block_at(general_.slice_block[slice]);
+      if (!block.ok() || block->hole || block->check_kind != CheckKind::none || block->shard == last)
+        continue;
+      PACKTRAIN_TRY(shard_unchanged(block->shard, age));
+      last = block->shard;
+    }
+  }
+  return {};
+}
+
 Result<std::shared_ptr<Dataset>> Dataset::open(Storage& storage, std::string_view folder) {
   std::string path(folder);
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -69,7 +69,8 @@ class OpenDataset final : public Dataset {
       : storage_(storage),
         folder_(std::move(folder)),
         manifest_(std::move(manifest)),
-        files_(manifest_.shards.size()) {
+        files_(manifest_.shards.size()),
+        looked_at_(manifest_.shards.size()) {
     uint64_t first = 0;
     for (const ShardSpec& shard : manifest_.shards) {
       first_block_.push_back(first);
@@ -109,6 +110,7 @@ class OpenDataset final : public Dataset {
     return path.starts_with('/') ? path : folder_ + "/" + path;
   }
   Result<const File*> shard_file(uint32_t shard) const override;
+  Status unchanged(uint64_t sample, std::chrono::nanoseconds age) const override;
   void salvage() override { salvage_ = true; }
 
  private:
@@ -116,6 +118,7 @@ class OpenDataset final : public Dataset {
   Status bind_rows(const std::vector<Column>& columns);
   Status bind_general(const std::vector<Column>& columns);
   Result<const Names*> names() const;
+  Status shard_unchanged(uint32_t shard, std::chrono::nanoseconds age) const;
   Status at_sample(const Status& status, uint64_t sample, uint32_t field) const;
   uint64_t cell_of(uint64_t sample, uint32_t field) const;  // UINT64_MAX if absent
   Status read_cell(uint64_t cell, MutableBytes out, bool check) const;
@@ -140,6 +143,8 @@ class OpenDataset final : public Dataset {
   bool salvage_ = false;
   mutable Mutex open_mutex_;  // guards opening; files_ is read without it
   mutable std::vector<std::atomic<const File*>> files_;
+  mutable std::vector<std::atomic<int64_t>>
+      looked_at_;  // when each shard was found unchanged, on the steady clock
   mutable Mutex names_mutex_;
   mutable std::unique_ptr<Mapping> names_mapping_ GUARDED_BY(names_mutex_);
   mutable std::unique_ptr<Names> names_owner_ GUARDED_BY(names_mutex_);

@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t kReadsInFlight = 32;
 // Fewer reads than this are done one after the other: setting up a queue would cost more than it hides.
 constexpr size_t kFewestToQueue = 4;
+constexpr std::chrono::seconds kLookAtMost{1};  // how often, at a shard without checks
 
 // Fields that one read brings: wanted[first, last).
 struct Extent {
@@ -106,7 +107,7 @@ class FieldReader {
                     wanted.into.size());
       }
       // A second look the dataset's own way tells a passing failure from a lasting one, and names the place.
-      if (!extent.read.status.ok() ||
+      if (!extent.read.status.ok() || !dataset_.unchanged(wanted.sample, kLookAtMost).ok() ||
           (check_ && !matches(locations_[i].check_kind, locations_[i].check, wanted.into)))
         read_by_dataset(wanted);
     }

@@ -233,6 +233,14 @@ Status MemoryStorage::read(const File& file, uint64_t offset, MutableBytes into)
   return {};
 }
 
+Result<FileInfo> MemoryStorage::look_at(const File& file) {
+  const Node& node = static_cast<const MemoryFile&>(file).node();
+  Lock lock(mutex_);
+  FileInfo info = node.info;
+  info.size = node.bytes.size();
+  return info;
+}
+
 Result<FileInfo> MemoryStorage::stat(std::string_view path, bool) {
   Lock lock(mutex_);
   const std::shared_ptr<Node> node = find(normal(path));

@@ -81,6 +81,13 @@ class PosixStorage final : public Storage {
     return read_fully(posix_file(file), offset, into);
   }
 
+  Result<FileInfo> look_at(const File& file) override {
+    struct stat found;
+    if (::fstat(posix_file(file).descriptor(), &found) != 0)
+      return path_error(errno, "cannot look at", posix_file(file).path());
+    return file_info(found);
+  }
+
   Result<std::unique_ptr<Mapping>> map(std::string_view path) override {
     PACKTRAIN_ASSIGN(file, open(path));
     if (auto mapping = map_if_local(posix_file(*file))) return mapping;

@@ -323,6 +323,26 @@ TEST(CachedReadTest, GivesWhatIsInMemoryOrNothing) {
   EXPECT_FALSE(read_if_cached(**other, 0, into));
 }
 
+TEST(OpenTest, AnOpenFileTellsWhatBecameOfIt) {
+  TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  put(storage, folder / "a", "one");
+  const auto file = storage.open(folder / "a");
+  ASSERT_TRUE(file.ok());
+  const auto same = storage.look_at(**file);
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(same->mtime_ns, (*file)->info().mtime_ns);
+  EXPECT_EQ(same->size, 3u);
+  put(storage, folder / "a", "another");  // under its name; the one that is open stays what it was
+  EXPECT_EQ(storage.look_at(**file)->size, 3u);
+  EXPECT_EQ(storage.look_at(**file)->mtime_ns, (*file)->info().mtime_ns);
+  const auto cut = storage.open(folder / "a");
+  ASSERT_TRUE(cut.ok());
+  ASSERT_EQ(::truncate((folder / "a").c_str(), 2), 0);
+  EXPECT_EQ(storage.look_at(**cut)->size, 2u);
+  EXPECT_EQ((*cut)->info().size, 7u);
+}
+
 TEST(OpenTest, RefusesWhatIsNoFile) {
   TemporaryFolder folder;
   Storage& storage = posix_storage();

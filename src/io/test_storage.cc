@@ -152,6 +152,13 @@ Status StorageWrapper::read(const File& file, uint64_t offset, MutableBytes into
   return after_read(wrapped.path(), offset, into);
 }
 
+Result<FileInfo> StorageWrapper::look_at(const File& file) {
+  const auto& wrapped = static_cast<const WrappedFile&>(file);
+  PACKTRAIN_TRY(before(Call::stat, wrapped.path(), 0));
+  PACKTRAIN_ASSIGN(info, inner_.look_at(wrapped.inner()));
+  return seen(info, wrapped.path());
+}
+
 Result<FileInfo> StorageWrapper::stat(std::string_view path, bool follow) {
   PACKTRAIN_TRY(before(Call::stat, path, 0));
   PACKTRAIN_ASSIGN(info, inner_.stat(path, follow));

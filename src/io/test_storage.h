@@ -46,6 +46,7 @@ class StorageWrapper : public Storage {
   Result<std::unique_ptr<File>> open(std::string_view path) override;
   std::unique_ptr<Reads> reads(uint32_t depth) override;
   Status read(const File& file, uint64_t offset, MutableBytes into) override;
+  Result<FileInfo> look_at(const File& file) override;
   Result<FileInfo> stat(std::string_view path, bool follow = true) override;
   Status list(std::string_view folder, const std::function<bool(FolderEntry&&)>& each) override;
   Result<std::string> read_link(std::string_view path) override;
@@ -173,6 +174,7 @@ class MemoryStorage : public Storage {
   Result<std::unique_ptr<File>> open(std::string_view path) override;
   std::unique_ptr<Reads> reads(uint32_t depth) override;
   Status read(const File& file, uint64_t offset, MutableBytes into) override;
+  Result<FileInfo> look_at(const File& file) override;
   Result<FileInfo> stat(std::string_view path, bool follow = true) override;
   Status list(std::string_view folder, const std::function<bool(FolderEntry&&)>& each) override;
   Result<std::string> read_link(std::string_view path) override;

@@ -115,8 +115,21 @@ Result<PooledBatch*> BatchPool::take(size_t bytes, size_t later) {
 
 void BatchPool::give_back(PooledBatch* batch) {
   const uint64_t bytes = batch->memory();
+  std::unique_ptr<PooledBatch> owned(batch);  // let go of without the lock
   Lock lock(mutex_);
-  idle_.push_back({std::unique_ptr<PooledBatch>(batch), bytes});
+  if (rests_)
+    held_ -= bytes;
+  else
+    idle_.push_back({std::move(owned), bytes});
+}
+
+void BatchPool::rest(bool rests) {
+  std::vector<Idle> dropped;
+  Lock lock(mutex_);
+  rests_ = rests;
+  if (!rests) return;
+  for (const Idle& idle : idle_) held_ -= idle.bytes;
+  dropped.swap(idle_);
 }
 
 Status BatchPool::claim(uint64_t bytes) {
@@ -144,6 +157,9 @@ uint64_t BatchPool::held() const {
 
 void ReturnBatch::operator()(Batch* batch) const {
   auto* pooled = static_cast<PooledBatch*>(batch);
+  // A thread of the parent may hold the pool's lock for ever; what a child has of the memory, it shares with
+  // it.
+  if (!pooled->pool_->is_of_this_process()) return;
   // The pool may live by this batch alone; then both go at the end of this function.
   const std::shared_ptr<BatchPool> pool = std::move(pooled->pool_);
   pool->give_back(pooled);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "io/fork.h"
 #include "load/buffer.h"
 #include "load/value_columns.h"
 #include "packtrain/load.h"
@@ -72,7 +73,7 @@ class PooledBatch final : public Batch {
 class BatchPool final : public MemoryAccount, public std::enable_shared_from_this<BatchPool> {
  public:
   // Memory that the pool may hold over all its batches, in use or not.
-  explicit BatchPool(uint64_t limit) : limit_(limit) {}
+  explicit BatchPool(uint64_t limit) : limit_(limit), born_in_(fork_generation()) {}
 
   // A batch to fill, or no_room if all memory is in batches that the user keeps. `bytes`: what it takes at
   // once; `later`: what is still to be claimed for it and others, without which a new one is not begun.
@@ -81,6 +82,9 @@ class BatchPool final : public MemoryAccount, public std::enable_shared_from_thi
   Status claim(uint64_t bytes) override;
   void grown(uint64_t before, uint64_t after) override;  // a batch took more memory, or gave some back
   uint64_t held() const;
+  // At rest it keeps no batch that is not in use, whether it is given back before or after.
+  void rest(bool rests);
+  bool is_of_this_process() const { return fork_generation() == born_in_; }
 
  private:
   struct Idle {
@@ -91,9 +95,11 @@ class BatchPool final : public MemoryAccount, public std::enable_shared_from_thi
   bool has_room(uint64_t bytes) REQUIRES(mutex_);
 
   const uint64_t limit_;
+  const uint64_t born_in_;  // the process, by its fork_generation()
   mutable Mutex mutex_;
   std::vector<Idle> idle_ GUARDED_BY(mutex_);
   uint64_t held_ GUARDED_BY(mutex_) = 0;
+  bool rests_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace packtrain

@@ -27,6 +27,7 @@ struct EngineLimits {
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
   uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet, beside the pieces of streams
   MemoryPlan memory;
+  bool far = false;  // each answer of the storage takes long
 };
 
 // What happened since the engine was made, over all its threads. A plain value.
@@ -55,7 +56,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Status begin(uint64_t epoch, uint64_t consumed);  // once
+  // Once; the arguments are those of Loader::start.
+  Status begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // The next step, filled. Waits, as Loader::next does; `waited` tells how long.
   Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited);
   bool is_ready() const;                     // whether take() need not wait

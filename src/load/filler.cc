@@ -2,30 +2,23 @@
 
 #include <cstring>
 
-#include "base/words.h"
-
 namespace packtrain {
 namespace {
 
 constexpr uint64_t kMostAttempts = 16;    // to replace a bad sample
 constexpr uint64_t kShareOfOneValue = 4;  // of memory=: a file may claim any size
-
-// Two digits and zeros: what is easily typed, and not less.
-std::string rounded_up(uint64_t bytes) {
-  uint64_t unit = 1;
-  while (bytes / unit >= 100) unit *= 10;
-  return std::to_string((bytes + unit - 1) / unit * unit);
-}
+constexpr std::chrono::seconds kFarLookAge{1};
 
 }  // namespace
 
 Result<std::unique_ptr<Filler>> Filler::make(const LoadSpec& spec, const Order& order,
-                                             const MemoryPlan& memory) {
+                                             const MemoryPlan& memory, bool far) {
   std::unique_ptr<Filler> filler(new Filler(spec, order, memory));
   if (spec.image) {
     PACKTRAIN_ASSIGN(image, ImageReader::make(*spec.image, memory.one_image()));
     filler->image_ = std::move(image);
   }
+  if (far) filler->look_age_ = kFarLookAge;
   filler->values_.resize(spec.fields());
   for (size_t field = 0; field < spec.fields(); ++field) {
     if (spec.value(field).kind == ValueKind::bytes) continue;
@@ -41,11 +34,15 @@ Result<Bytes> Filler::field(const Dataset& dataset, uint64_t sample, uint32_t fi
   if (extent) {
     const FieldLocation location = dataset.locate(sample, field);
     const std::optional<Bytes> bytes = extent->part(location);
-    if (bytes && (!spec_.check || matches(location.check_kind, location.check, *bytes))) return *bytes;
+    if (bytes && (!spec_.check || matches(location.check_kind, location.check, *bytes))) {
+      is_unchecked_ |= !spec_.check || location.check_kind == CheckKind::none;
+      return *bytes;
+    }
   }
   // A second look, the dataset's own way: it tells a passing failure from a lasting one, and names the place.
   PACKTRAIN_TRY(dataset.read(sample, field, own, spec_.check));
   bytes_read_ += own.size();
+  is_unchecked_ = true;  // as far as is known here
   return Bytes(own);
 }
 
@@ -68,6 +65,7 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
   PooledBatch& batch = step.filling();
   const LoadPart& part = spec_.parts[task.part];
   const Extent* extent = is_replacement ? nullptr : task.extent;
+  is_unchecked_ = false;
   if (spec_.image) {
     const uint32_t image_field = part.image_field_of(sample);
     if (!part.dataset->locate(sample, image_field).present) {
@@ -91,7 +89,8 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
     if (Status status = fill_value(task, i, bytes); !status.ok())
       return status.at("field '" + part.dataset->manifest().fields[part.fields[i]].name + "'");
   }
-  return {};
+  // Last of all: what was read from a shard that has changed since is not what was indexed.
+  return is_unchecked_ ? part.dataset->unchanged(sample, look_age_) : Status();
 }
 
 Status Filler::fill_value(Task& task, size_t field, Bytes bytes) {

@@ -13,7 +13,7 @@ namespace packtrain {
 class Filler {
  public:
   static Result<std::unique_ptr<Filler>> make(const LoadSpec& spec, const Order& order,
-                                              const MemoryPlan& memory);
+                                              const MemoryPlan& memory, bool far);
 
   struct Outcome {
     Status status;          // why the sample itself cannot be had
@@ -44,6 +44,9 @@ class Filler {
   std::vector<std::unique_ptr<ValueReader>> values_;  // of each field; null: its bytes are not looked at
   std::vector<std::byte> scratch_;
   uint64_t bytes_read_ = 0;
+  // How old a look at a shard without checks may be: on far storage each costs a call to the server.
+  std::chrono::nanoseconds look_age_{0};
+  bool is_unchecked_ = false;  // some field of the sample that is being filled
 };
 
 }  // namespace packtrain

@@ -4,6 +4,7 @@
 #include "base/words.h"
 #include "io/fork.h"
 #include "load/engine.h"
+#include "load/limits.h"
 #include "load/parts.h"
 #include "packtrain/load.h"
 #include "packtrain/place.h"
@@ -13,11 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kLeastAhead = 32 << 20;  // bytes of batches that are worth making ahead
-constexpr uint32_t kMostAhead = 16;         // batches
-constexpr uint32_t kStepsReadAhead = 4;     // steps whose bytes are asked for before they can be decoded
-// Encoded bytes that are on their way or wait to be decoded. A far filesystem answers late, and needs more.
-constexpr uint64_t kReadAheadNear = 16 << 20, kReadAheadFar = 128 << 20;
 constexpr size_t kMostNamed = 100;  // bad samples that the report names
 
 class DatasetLoader final : public Loader {
@@ -31,15 +27,16 @@ class DatasetLoader final : public Loader {
 
   ~DatasetLoader() override {
     // In a child of fork() the threads are not there: joining them would wait for ever.
-    if (!here().ok()) (void)engine_.release();
+    if (!is_of_this_process()) (void)engine_.release();
   }
+  bool is_of_this_process() const override { return fork_generation() == born_in_; }
 
-  Status start(uint64_t epoch, uint64_t consumed) override;
+  Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
   Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
   bool is_ready() const override {
-    return !here().ok() || delivered_ == steps_ || !engine_ || engine_->is_ready();
+    return !is_of_this_process() || delivered_ == steps_ || !engine_ || engine_->is_ready();
   }
   uint64_t steps() const override { return steps_; }
   uint64_t steps_of_whole_epoch() const override { return order_->steps(0, spec_.rank); }
@@ -51,7 +48,7 @@ class DatasetLoader final : public Loader {
 
  private:
   Status here() const {
-    if (fork_generation() == born_in_) [[likely]]
+    if (is_of_this_process()) [[likely]]
       return {};
     return Status(
         Code::invalid,
@@ -71,6 +68,7 @@ class DatasetLoader final : public Loader {
   const uint64_t born_in_;  // the process, by its fork_generation()
   std::unique_ptr<Engine> engine_;
   uint64_t epoch_ = 0, consumed_ = 0, steps_ = 0, delivered_ = 0;
+  std::optional<uint64_t> then_;  // the epoch that the engine goes on with, if it is not the next one
   uint64_t errors_in_epoch_ = 0;
 
   mutable Mutex mutex_;
@@ -80,7 +78,7 @@ class DatasetLoader final : public Loader {
   std::vector<bool> dropped_;
 };
 
-Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
+Status DatasetLoader::start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
   PACKTRAIN_TRY(here());
   if (consumed > order_->spec().samples) {
     return Status(Code::invalid, "the state says that " + count_in_words(consumed) +
@@ -88,8 +86,10 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
                                      count_in_words(order_->spec().samples));
   }
   // The engine goes on into the next epoch by itself.
-  const bool goes_on = engine_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
+  const bool goes_on =
+      engine_ && delivered_ == steps_ && consumed == 0 && then == then_ && epoch == then.value_or(epoch_ + 1);
   epoch_ = epoch;
+  then_ = then;
   consumed_ = consumed;
   delivered_ = 0;
   steps_ = order_->steps(consumed, spec_.rank);
@@ -97,16 +97,18 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
   if (goes_on) return {};
   end_engine();
   if (steps_ == 0) return {};
+  pool_->rest(false);
   auto engine = std::make_unique<Engine>(spec_, order_, pool_, limits_);
-  PACKTRAIN_TRY(engine->begin(epoch, consumed));
+  PACKTRAIN_TRY(engine->begin(epoch, consumed, then));
   Lock lock(mutex_);
   engine_ = std::move(engine);
   return {};
 }
 
 void DatasetLoader::stop() {
-  if (!here().ok()) return;
+  if (!is_of_this_process()) return;
   end_engine();
+  pool_->rest(true);
   steps_ = delivered_;
 }
 
@@ -146,6 +148,7 @@ Status DatasetLoader::check_budget(uint32_t part, uint64_t sample, const Status&
 }
 
 Status DatasetLoader::note_bad(uint32_t source, uint64_t index, const Status& why) {
+  PACKTRAIN_TRY(here());
   if (source >= spec_.parts.size() || index >= spec_.parts[source].samples)
     return Status(Code::invalid, "there is no such sample to be noted as bad");
   const uint64_t sample = spec_.parts[source].first + index;
@@ -225,6 +228,7 @@ OrderState DatasetLoader::state() const {
 }
 
 LoadReport DatasetLoader::report() const {
+  if (!is_of_this_process()) return {};
   Lock lock(mutex_);
   LoadReport report = report_;
   EngineCounts counts = earlier_;
@@ -243,72 +247,18 @@ LoadReport DatasetLoader::report() const {
   return report;
 }
 
-// Beyond these, a number is a slip: more threads than cores only wait, and each holds memory.
-constexpr uint32_t kMostThreads = 1024, kMostThreadsACore = 16, kMostPrefetch = 1 << 16;
-
-Status check_amounts(const LoadSpec& spec, uint32_t cores) {
-  const uint64_t threads = std::max<uint64_t>(kMostThreads, uint64_t{kMostThreadsACore} * cores);
-  if (spec.threads > threads)
-    return Status(Code::invalid, "threads= is at most " + count_in_words(threads) + " here, not " +
-                                     count_in_words(spec.threads) + "; more than there are cores, " +
-                                     count_in_words(cores) + ", seldom help");
-  if (spec.prefetch > kMostPrefetch)
-    return Status(Code::invalid, "prefetch= is at most " + count_in_words(kMostPrefetch) + " batches, not " +
-                                     count_in_words(spec.prefetch));
-  return {};
-}
-
-EngineLimits choose_limits(const LoadSpec& spec, uint32_t cores) {
-  EngineLimits limits;
-  limits.threads = spec.threads != 0 ? spec.threads : cores;
-  const bool raw = !spec.image && spec.delivers_bytes();
-  limits.readers = raw ? std::clamp<uint32_t>(limits.threads, 1, 4) : 1;
-  const uint64_t batch = spec.order.global_batch / spec.order.world;
-  limits.batch_bytes = std::max<uint64_t>(batch * bytes_a_sample(spec), 1);
-  limits.open_steps =
-      spec.prefetch != 0
-          ? spec.prefetch
-          : static_cast<uint32_t>(std::clamp<uint64_t>(kLeastAhead / limits.batch_bytes, 2, kMostAhead));
-  limits.planned_steps = limits.open_steps + kStepsReadAhead;
-  limits.read_ahead = lies_far(spec) ? kReadAheadFar : kReadAheadNear;
-  return limits;
-}
-
-// What is read and not yet used, at most. Pieces of streams stay until their last sample is used; the room
-// for what comes next is beside that, and room for samples that are larger than others, and for gaps.
-uint64_t bytes_ahead(const Order& order, const EngineLimits& limits) {
-  constexpr uint64_t kPartForGaps = 8;
-  const uint64_t held = order.bytes_held();
-  if (held == 0) return limits.read_ahead;
-  return held + held / kPartForGaps + std::min(held, limits.read_ahead);
-}
-
-MemoryNeeds needs_of(const LoadSpec& spec, const Order& order, const EngineLimits& limits) {
-  MemoryNeeds needs;
-  needs.batch_bytes = limits.batch_bytes;
-  needs.batches = uint64_t{limits.open_steps} + 2;  // those ahead, one with the user, one being asked for
-  needs.read_ahead = bytes_ahead(order, limits);
-  needs.threads = limits.threads;
-  needs.images =
-      static_cast<uint32_t>((spec.image ? 1 : 0) +
-                            std::count_if(spec.values.begin(), spec.values.end(), [](const ValueSpec& value) {
-                              return value.kind == ValueKind::image;
-                            }));
-  return needs;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_TRY(check_spec(spec));
-  PACKTRAIN_ASSIGN(order, make_order(spec));
   const Grant grant = granted();
   PACKTRAIN_TRY(check_amounts(spec, grant.cores));
   EngineLimits limits = choose_limits(spec, grant.cores);
-  const uint64_t memory = spec.memory != 0
-                              ? spec.memory
-                              : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
-  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), memory, spec.memory != 0));
+  const bool asked_for = spec.memory != 0;
+  const uint64_t memory =
+      asked_for ? spec.memory : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
+  PACKTRAIN_ASSIGN(order, make_order_within(spec, limits, memory));
+  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), memory, asked_for));
   limits.memory = plan;
   spec.memory = memory;
   return std::unique_ptr<Loader>(std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits));

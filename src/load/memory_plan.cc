@@ -12,6 +12,12 @@ constexpr uint64_t kShareOfImages = 2;
 
 }  // namespace
 
+std::string rounded_up(uint64_t bytes) {
+  uint64_t unit = 1;
+  while (bytes / unit >= 100) unit *= 10;
+  return std::to_string((bytes + unit - 1) / unit * unit);
+}
+
 uint64_t MemoryPlan::memory_for_image(uint64_t bytes) const {
   const uint64_t more = bytes > kImageMemory ? bytes - kImageMemory : 0;
   // Shares are rounded down.
@@ -20,14 +26,14 @@ uint64_t MemoryPlan::memory_for_image(uint64_t bytes) const {
 
 Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool asked_for) {
   MemoryPlan plan;
-  plan.needed = needs.batch_bytes * needs.batches + needs.read_ahead;
+  plan.needed = needs.sum();
   if (plan.needed > memory) {
     return Status(Code::no_room,
                   "loading needs about " + bytes_in_words(plan.needed) + " (" +
                       std::to_string(needs.batches) + " batches of " + bytes_in_words(needs.batch_bytes) +
                       " and " + bytes_in_words(needs.read_ahead) + " to read ahead), but only " +
                       bytes_in_words(memory) + (asked_for ? " are allowed by memory=" : " may be taken") +
-                      "; choose a smaller batch or prefetch, or raise the limit");
+                      "; " + needs.advice(plan.needed));
   }
   plan.threads = std::max<uint32_t>(needs.threads, 1);
   plan.decoders = plan.threads * std::max<uint32_t>(needs.images, 1);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "packtrain/load.h"
 
@@ -31,7 +33,14 @@ struct MemoryNeeds {
   uint64_t read_ahead = 0;
   uint32_t threads = 1;  // that decode
   uint32_t images = 0;   // of a sample that are decoded, each by a decoder of its own
+  // What to do if so much is needed and not there. Asked while what it was made from is alive.
+  std::function<std::string(uint64_t needed)> advice;
+
+  uint64_t sum() const { return batch_bytes * batches + read_ahead; }
 };
+
+// Two digits and zeros: what is easily typed, and not less.
+std::string rounded_up(uint64_t bytes);
 
 // no_room if `memory` is too little; `asked_for`: it was said with memory=.
 Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, uint64_t memory, bool asked_for);

@@ -128,7 +128,7 @@ Result<std::shared_ptr<const Order>> make_order(LoadSpec& spec) {
                   "order=\"streams\" reads whole shards and cannot be had with indices=; use "
                   "order=\"global\"");
   }
-  if (spec.order.kind == OrderKind::streams) add_stream_shards(part, spec.order);
+  if (spec.order.kind == OrderKind::streams && spec.order.shards.empty()) add_stream_shards(part, spec.order);
   spec.order.weights = part.weights;
   spec.order.class_of = class_of(part);
   PACKTRAIN_ASSIGN(order, Order::make(spec.order));

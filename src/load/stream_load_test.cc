@@ -115,6 +115,61 @@ TEST_F(StreamLoadTest, ARankWithOneChainReadsItsPiecesOnce) {
   }
 }
 
+TEST_F(StreamLoadTest, AWindowThatIsLeftOpenFitsMemoryAndIsTheSameOnEveryRank) {
+  const auto window_of = [&](uint64_t memory, uint32_t world, uint32_t rank) {
+    LoadSpec wanted = spec(8, world, rank);
+    wanted.order.window_bytes = 0;
+    wanted.memory = memory;
+    auto loader = make(wanted);
+    if (!loader) return uint64_t{0};
+    EXPECT_EQ(rest_of(*loader, 0, 0).size(), kStreamSamples / world);
+    return loader->state().window_bytes;
+  };
+  EXPECT_EQ(window_of(64 << 20, 1, 0), uint64_t{4} << 30);  // all of the set
+  const uint64_t alone = window_of(5 << 20, 1, 0);
+  EXPECT_EQ(alone, uint64_t{2} << 20);
+  // Each rank keeps its part.
+  const uint64_t shared = window_of(5 << 20, 4, 0);
+  EXPECT_EQ(shared, uint64_t{8} << 20);
+  for (uint32_t rank = 1; rank < 4; ++rank) EXPECT_EQ(window_of(5 << 20, 4, rank), shared);
+}
+
+TEST_F(StreamLoadTest, TooLittleMemoryIsRefusedWithAdviceThatHelps) {
+  const auto advised = [](const Status& status, std::string_view before) {
+    const size_t at = status.message().find(before);
+    EXPECT_NE(at, std::string::npos) << status.message();
+    return at == std::string::npos ? 0 : std::stoull(status.message().substr(at + before.size()));
+  };
+  LoadSpec wanted = spec(8);
+  wanted.order.window_bytes = 0;
+  wanted.memory = 600'000;
+  Status refused = Loader::make(wanted).status();
+  ASSERT_EQ(refused.code(), Code::no_room);
+  wanted.memory = advised(refused, "raise memory= to ");
+  EXPECT_TRUE(Loader::make(wanted).ok());
+
+  wanted = spec(8, 4, 1);  // a window that is settled, as a state's is
+  wanted.order.window_bytes = uint64_t{1} << 30;
+  refused = Loader::make(wanted).status();
+  ASSERT_EQ(refused.code(), Code::no_room);
+  EXPECT_NE(refused.message().find("more ranks"), std::string::npos) << refused.message();
+  wanted.memory = advised(refused, "(memory=");
+  wanted.order.window_bytes = 0;
+  EXPECT_TRUE(Loader::make(wanted).ok());
+  wanted.order.window_bytes = uint64_t{1} << 30;
+  wanted.memory = advised(refused, "raise memory= to ");
+  EXPECT_TRUE(Loader::make(wanted).ok());
+
+  // What happens to be available on a node says nothing about the others.
+  wanted.order.window_bytes = 0;
+  wanted.memory = 0;
+  wanted.processes_here = 1'000'000;
+  refused = Loader::make(wanted).status();
+  ASSERT_EQ(refused.code(), Code::no_room);
+  EXPECT_NE(refused.message().find("the same memory= or window= on every rank"), std::string::npos)
+      << refused.message();
+}
+
 // Sizes may differ so much that the pieces of a window take far more than others do.
 TEST_F(StreamLoadTest, WherePiecesDoNotFitSamplesAreReadByThemselves) {
   std::vector<std::vector<TestSample>> shards(1);

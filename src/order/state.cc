@@ -56,6 +56,15 @@ Status check_same(std::string_view what, const std::string& saved, const std::st
                             what, quoted(saved), quoted(now), what));
 }
 
+// Of what an order is made from: with another number, other samples would stand at the positions that are
+// done.
+Status check_equal(std::string_view what, uint64_t saved, uint64_t now) {
+  if (saved == now) return {};
+  return Status(Code::invalid,
+                fmt::format("the state has {} {}, and this run was made with {}; make it with the state's",
+                            what, saved, now));
+}
+
 }  // namespace
 
 std::string OrderState::encode() const {
@@ -119,11 +128,15 @@ Status OrderState::check(const OrderState& now) const {
   PACKTRAIN_TRY(check_same("split", split, now.split));
   PACKTRAIN_TRY(
       check_same("order", std::string(order_kind_name(kind)), std::string(order_kind_name(now.kind))));
-  if (selection == now.selection) return {};
-  return Status(
-      Code::invalid,
-      "the state is of another selection of samples; give the indices, predicate, weights or mixture "
-      "that it was saved with, or begin a new run");
+  if (selection != now.selection)
+    return Status(
+        Code::invalid,
+        "the state is of another selection of samples; give the indices, predicate, weights or mixture "
+        "that it was saved with, or begin a new run");
+  PACKTRAIN_TRY(check_equal("seed", seed, now.seed));
+  PACKTRAIN_TRY(check_equal("chains", chains, now.chains));
+  PACKTRAIN_TRY(check_equal("window_bytes", window_bytes, now.window_bytes));
+  return check_equal("piece_bytes", piece_bytes, now.piece_bytes);
 }
 
 }  // namespace packtrain

@@ -114,14 +114,20 @@ TEST(OrderStateTest, AnotherDatasetSplitOrderOrSelectionIsRefused) {
   EXPECT_NE(refused([](OrderState& now) { now.selection.clear(); }).find("selection"), std::string::npos);
 }
 
-TEST(OrderStateTest, BatchSeedAndCutMayDiffer) {
+TEST(OrderStateTest, BatchAndPlaceMayDifferButNothingThatMakesTheOrder) {
   const OrderState state = some_state();
   OrderState now = state;
   now.global_batch = 1;
-  now.seed = now.epoch = now.consumed = 0;
-  now.chains = 64;
-  now.window_bytes = now.piece_bytes = 1;
+  now.epoch = now.consumed = 0;
   EXPECT_TRUE(state.check(now).ok());
+  for (const auto change :
+       {+[](OrderState& other) { other.seed = 0; }, +[](OrderState& other) { other.chains = 64; },
+        +[](OrderState& other) { other.window_bytes /= 2; },
+        +[](OrderState& other) { other.piece_bytes = 1; }}) {
+    OrderState other = state;
+    change(other);
+    EXPECT_EQ(state.check(other).code(), Code::invalid);
+  }
 }
 
 }  // namespace

@@ -153,3 +153,70 @@ def test_stop_iteration_of_a_function_does_not_end_the_epoch(train: pt.Dataset) 
     loader = pt.Loader(train, batch_size=6, fields=[], transform=fails_at(8, StopIteration()))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(loader)
+
+
+FORKS = """
+import gc, os, random, signal, sys, threading, time
+import packtrain as pt
+data = pt.Dataset(sys.argv[2], split="train")
+loader = pt.Loader(data, batch_size=18, image=pt.Resize(500), threads=1)
+batches = iter(loader)
+held = next(batches)
+def work():
+    try:
+        for batch in batches:
+            pass
+        while True:
+            for batch in loader:
+                pass
+    except pt.Error:
+        pass
+def refused(call):
+    try:
+        call()
+    except pt.InvalidError as error:
+        assert "after fork()" in str(error), error
+    else:
+        raise AssertionError("not refused")
+def child(act):
+    if act == "exit":
+        return
+    if act == "next":
+        refused(lambda: next(iter(loader)))
+    elif act == "close":
+        loader.close()
+    elif act == "report":
+        loader.report()
+        loader.state_dict()
+    elif act == "let go":
+        global held
+        held = None
+        globals().pop("loader"), globals().pop("batches")
+        gc.collect()
+    elif act == "load":
+        own = pt.Loader(sys.argv[2], split="train", batch_size=6, image=pt.Resize(8))
+        assert len(list(own)) == 6
+threading.Thread(target=work, daemon=True).start()
+random.seed(1)
+for _ in range(6):
+    time.sleep(random.uniform(0.001, 0.04))
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)
+        child(sys.argv[1])
+        sys.exit(7)  # the usual way, with all that comes at the end of the interpreter
+    assert os.waitpid(pid, 0)[1] == 7 << 8, "the child hangs, or failed"
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", ["exit", "next", "close", "report", "let go", "load"])
+def test_a_child_forked_while_a_batch_is_waited_for_does_not_hang(packed: Path, act: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS, act, packed],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
