@@ -67,6 +67,7 @@ struct LoadSpec {
   OnError on_error = OnError::raise;
   uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks
+  bool same_epoch = false;           // behind an epoch comes that one again, not the next
 
   size_t fields() const { return parts.front().fields.size(); }  // delivered beside the image
   bool delivers_bytes() const {                                  // and no field has to be decoded
@@ -74,6 +75,7 @@ struct LoadSpec {
       if (!value.in_place()) return false;
     return true;
   }
+  uint64_t epoch_after(uint64_t epoch) const { return same_epoch ? epoch : epoch + 1; }
   ValueSpec value(size_t field) const { return field < values.size() ? values[field] : ValueSpec(); }
 };
 

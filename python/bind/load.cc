@@ -74,7 +74,8 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
                                           const std::string& last, const std::string& on_error,
                                           std::optional<uint64_t> max_errors, uint32_t threads,
                                           uint32_t prefetch, uint64_t memory, uint32_t processes_here,
-                                          bool check_bytes, uint32_t chains, std::vector<ValueSpec> values) {
+                                          bool check_bytes, bool same_epoch, uint32_t chains,
+                                          std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -94,6 +95,7 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
   spec.on_error = on_error_of(on_error);
   if (max_errors) spec.max_errors = *max_errors;
   spec.check = check_bytes;
+  spec.same_epoch = same_epoch;
   spec.values = std::move(values);
   auto loader = [&] {
     const WithoutGil free;
@@ -182,7 +184,7 @@ void bind_load(nb::module_& module) {
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
            nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
-           nb::arg("chains") = 0, nb::arg("values") = std::vector<ValueSpec>())
+           nb::arg("same_epoch") = false, nb::arg("chains") = 0, nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
           [](SharedLoader& self, uint64_t epoch, uint64_t consumed) {

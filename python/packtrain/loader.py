@@ -147,6 +147,7 @@ class Loader:
             "prefetch": amount("prefetch", prefetch, MOST_OF_FEW),
             "memory": amount("memory", memory),
             "processes_here": processes_here(),
+            "same_epoch": not self._shuffle,
             "chains": 0,
             "values": [field.spec for field in self._fields.values()],
         }
@@ -224,8 +225,6 @@ class Loader:
         self._check_newest(generation)
         if batch is None:
             self._inside = False
-            if not self._shuffle:  # what the engine has begun to read ahead is not what comes next
-                self._engine.stop()
             return None
         self._inside = True
         place = (self._engine.epoch, self._engine.consumed)

@@ -228,6 +228,28 @@ TEST_F(LoadTest, TheNextEpochIsThereAlready) {
   EXPECT_EQ(indices(*loader, 1).size(), kSamples / 16 * 16);
 }
 
+TEST_F(LoadTest, WhereEpochsAreTheSameThatOneIsThereAgain) {
+  LoadSpec wanted = spec();
+  wanted.same_epoch = true;
+  auto loader = make(wanted);
+  const auto settled = [&] {
+    uint64_t bytes = 0;
+    for (int same = 0; same < 5; same = loader->report().bytes == bytes ? same + 1 : 0) {
+      bytes = loader->report().bytes;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return bytes;
+  };
+  const std::vector<int64_t> first = indices(*loader, 3);
+  uint64_t delivered = 0;
+  for (const int64_t index : first) delivered += bytes_[static_cast<size_t>(index)].size();
+  const uint64_t ahead = settled() - delivered;
+  EXPECT_GT(ahead, 0u);
+  EXPECT_EQ(indices(*loader, 3), first);
+  EXPECT_EQ(settled(), 2 * delivered + ahead);  // what was read ahead was used
+  EXPECT_NE(indices(*loader, 4), first);
+}
+
 TEST_F(LoadTest, ABadSampleIsRaisedWithItsName) {
   damage(37);
   auto loader = make(spec());

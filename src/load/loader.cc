@@ -88,7 +88,7 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
                                      count_in_words(order_->spec().samples));
   }
   // The engine goes on into the next epoch by itself.
-  const bool goes_on = engine_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
+  const bool goes_on = engine_ && delivered_ == steps_ && epoch == spec_.epoch_after(epoch_) && consumed == 0;
   epoch_ = epoch;
   consumed_ = consumed;
   delivered_ = 0;

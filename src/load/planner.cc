@@ -163,7 +163,7 @@ Extent* Planner::piece_for(const Pick& pick, Step& step) {
 
 bool Planner::plan(Step& step) {
   if (step_ == steps_) {
-    begin(epoch_ + 1, 0);
+    begin(spec_.epoch_after(epoch_), 0);
     if (steps_ == 0) return false;
   }
   step.epoch = epoch_;
