@@ -313,3 +313,58 @@ def test_damage_is_an_error() -> None:
                 transform_image(data[:cut], spec, key=key)
     with pytest.raises(pt.UnsupportedError, match="would take little"):
         transform_image(encoded(drawing(800, 800), "JPEG", progressive=True), spec, memory=1 << 20)
+
+
+def chunk_of(data: bytes, name: bytes) -> tuple[int, int]:
+    """Where the bytes of a PNG's first chunk of that name begin and end."""
+    at = 8
+    while data[at + 4 : at + 8] != name:
+        at += 12 + struct.unpack(">I", data[at : at + 4])[0]
+    return at + 8, at + 8 + struct.unpack(">I", data[at : at + 4])[0]
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_damage_in_a_png_is_found_whatever_the_crop(interlaced: bool) -> None:
+    whole = png(np.asarray(drawing(200, 150)), 8, RGB, interlaced=interlaced)
+    spec = image_spec(32, 32)
+    draw = random.Random(3)
+    begin, end = chunk_of(whole, b"IDAT")
+    for key in range(100):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(begin, end)] ^= 1 << draw.randrange(8)
+        try:
+            transform_image(whole, spec, key=key)
+        except pt.UnsupportedError as error:
+            pytest.skip(str(error))
+        with pytest.raises(pt.CorruptError, match="its chunk IDAT, 33 bytes from the start, is not what"):
+            transform_image(bytes(damaged), spec, key=key)
+
+
+def test_damage_that_no_pixel_of_a_png_depends_on_is_passed_over() -> None:
+    text = png(np.asarray(drawing(40, 30)), 8, RGB, extra=(b"tEXt", b"Comment\0nothing"))
+    damaged = text.replace(b"nothing", b"nothinh")
+    spec = image_spec(16, 16)
+    try:
+        expected = transform_image(text, spec)
+    except pt.UnsupportedError as error:
+        pytest.skip(str(error))
+    assert (transform_image(damaged, spec) == expected).all()
+
+
+def test_damage_in_the_scan_of_a_photograph_is_found_where_it_is_decoded(photos: Path) -> None:
+    """Flipped bits of which libjpeg would warn; most others give another valid image."""
+    data = next(iter(sorted(photos.rglob("*.jpg")))).read_bytes()
+    spec = image_spec(32, 32, crop="resize", flip=0.0)
+    expected = transform_image(data, spec).astype(int)
+    draw = random.Random(5)
+    scan = data.rindex(b"\xff\xda") + 20
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(data)
+        for _ in range(40):  # so many that the codes do not find back
+            damaged[draw.randrange(scan, len(data) - 2)] ^= 1 << draw.randrange(8)
+        try:
+            assert np.abs(transform_image(bytes(damaged), spec) - expected).max() > 0
+        except pt.CorruptError:
+            refused += 1
+    assert refused >= 140
