@@ -24,6 +24,8 @@ class Counts:
     large_file_bytes: int  # 0: left out
     format_samples: int  # of one container, in every format
     format_bytes: int
+    crops: int  # of photographs, against Pillow and torchvision
+    torch_tests: bool  # all with PyTorch again; the gate has a stage of its own for them
 
 
 FULL = Counts(
@@ -37,6 +39,8 @@ FULL = Counts(
     large_file_bytes=3_000_000_000,
     format_samples=100_000,
     format_bytes=3_000_000_000,
+    crops=10_000,
+    torch_tests=True,
 )
 SMALL = Counts(
     kills=6,
@@ -49,6 +53,8 @@ SMALL = Counts(
     large_file_bytes=0,
     format_samples=500,
     format_bytes=10_000_000,
+    crops=500,
+    torch_tests=False,
 )
 
 
