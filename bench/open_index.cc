@@ -2,12 +2,14 @@
 //
 // `open_index make FOLDER SAMPLES SHARDS` writes the index of a synthetic dataset whose shards are named, not
 // there. `open_index open FOLDER` opens it, looks at a thousand samples, and prints one JSON object: seconds
-// and growth of resident memory, of opening and of looking.
+// and growth of resident memory, of opening and of looking. `open_index repeat DATASET FOLDER TIMES` makes a
+// large dataset of a small one: its samples so many times, in shards that are hard links to its own.
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -21,6 +23,18 @@ using namespace packtrain;
 
 constexpr uint64_t kPhotoBytes = 110'000, kStretchBytes = 111'616;  // with its tar headers and padding
 constexpr uint64_t kLookUps = 1000;
+
+Status write_index(Storage& storage, const std::string& folder, IndexBuilder& builder) {
+  IndexBuilder::Finished finished = builder.finish();
+  for (const auto& [name, bytes] :
+       {std::pair{"index.npz", &finished.index_npz}, std::pair{"names.npz", &finished.names_npz}}) {
+    PACKTRAIN_TRY(write_whole(storage, folder + "/" + name, as_bytes(*bytes), {.replace = true}));
+    finished.manifest.files.push_back(
+        {.path = name, .bytes = bytes->size(), .hash = xxh128_hex(as_bytes(*bytes))});
+  }
+  const std::string manifest = finished.manifest.encode();
+  return write_whole(storage, folder + "/manifest.json", as_bytes(manifest), {.replace = true});
+}
 
 Status make(const std::string& folder, uint64_t samples, uint64_t shards) {
   Storage& storage = posix_storage();
@@ -44,15 +58,41 @@ Status make(const std::string& folder, uint64_t samples, uint64_t shards) {
     builder.set_label(static_cast<int64_t>(i % 1000));
     PACKTRAIN_TRY(builder.end_sample());
   }
-  IndexBuilder::Finished finished = builder.finish();
-  for (const auto& [name, bytes] :
-       {std::pair{"index.npz", &finished.index_npz}, std::pair{"names.npz", &finished.names_npz}}) {
-    PACKTRAIN_TRY(write_whole(storage, folder + "/" + name, as_bytes(*bytes), {.replace = true}));
-    finished.manifest.files.push_back(
-        {.path = name, .bytes = bytes->size(), .hash = xxh128_hex(as_bytes(*bytes))});
+  return write_index(storage, folder, builder);
+}
+
+Status repeat(const std::string& from, const std::string& folder, uint64_t times) {
+  Storage& storage = posix_storage();
+  PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, from));
+  PACKTRAIN_TRY(storage.make_folder(folder));
+  const Manifest& manifest = dataset->manifest();
+  IndexBuilder builder;
+  builder.begin_split("train");
+  builder.set_classes(manifest.classes);
+  for (uint64_t time = 0; time < times; ++time) {
+    uint64_t sample = 0;
+    for (uint32_t number = 0; number < manifest.shards.size(); ++number) {
+      const ShardSpec& old = manifest.shards[number];
+      const std::string path = "train-" + std::to_string(time) + "-" + std::to_string(number) + ".tar";
+      std::error_code failed;
+      std::filesystem::create_hard_link(dataset->shard_path(number), folder + "/" + path, failed);
+      if (failed) return Status(Code::io, folder + "/" + path + ": " + failed.message());
+      const uint32_t shard = builder.add_shard({.path = path, .format = old.format, .bytes = old.bytes});
+      for (const uint64_t end = sample + old.samples; sample < end; ++sample) {
+        const std::string key = std::to_string(time) + "-" + std::to_string(sample);
+        builder.begin_sample(key);
+        for (uint32_t field = 0; field < manifest.fields.size(); ++field) {
+          const FieldLocation at = dataset->locate(sample, field);
+          if (at.present)
+            builder.add_field(manifest.fields[field].name, shard, at.offset, at.length, at.check_kind,
+                              at.check, key);
+        }
+        builder.set_label(dataset->label(sample));
+        PACKTRAIN_TRY(builder.end_sample());
+      }
+    }
   }
-  const std::string manifest = finished.manifest.encode();
-  return write_whole(storage, folder + "/manifest.json", as_bytes(manifest), {.replace = true});
+  return write_index(storage, folder, builder);
 }
 
 uint64_t resident_bytes() {
@@ -97,8 +137,13 @@ int main(int argc, char** argv) {
     status = make(argv[2], std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[4], nullptr, 10));
   } else if (verb == "open" && argc == 3) {
     status = open_once(argv[2]);
+  } else if (verb == "repeat" && argc == 5) {
+    status = repeat(argv[2], argv[3], std::strtoull(argv[4], nullptr, 10));
   } else {
-    std::fputs("usage: open_index make FOLDER SAMPLES SHARDS\n       open_index open FOLDER\n", stderr);
+    std::fputs(
+        "usage: open_index make FOLDER SAMPLES SHARDS\n       open_index open FOLDER\n"
+        "       open_index repeat DATASET FOLDER TIMES\n",
+        stderr);
     return 2;
   }
   if (!status.ok()) std::fprintf(stderr, "open_index: %s\n", status.text().c_str());

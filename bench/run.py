@@ -14,6 +14,7 @@ from pathlib import Path
 
 from figures import (
     dataset_items,
+    decode_rate,
     format_index,
     format_reads,
     format_writes,
@@ -22,6 +23,7 @@ from figures import (
     load_late,
     load_next,
     load_slow,
+    load_start,
     load_threads,
     load_train,
     open_index,
@@ -57,8 +59,10 @@ FIGURES: dict[str, Figure] = {
         verify_cat,
         open_index,
         pack_million,
+        decode_rate,
         load_train,
         load_bytes,
+        load_start,
         load_late,
         load_next,
         load_threads,

@@ -165,12 +165,12 @@ def remove(path: Path) -> None:
 
 
 def warm(folder: Path) -> None:
-    """Reads everything once, so that all contenders find it in memory.
+    """Reads everything of a folder, or one file, once, so that all contenders find it in memory.
 
     What was only just written is forgotten first: the kernel keeps written pages singly and read ones in
     runs, and a training node has read its data, not written it.
     """
-    for path in folder.rglob("*"):
+    for path in [folder, *folder.rglob("*")]:
         if not path.is_file():
             continue
         with path.open("rb") as file:

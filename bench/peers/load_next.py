@@ -2,7 +2,7 @@
 
 wait     next() when the batch is there already, and calls that do nothing: microseconds of each
 steady   page faults and, with libcount_allocations.so preloaded, heap allocations in a steady state
-beside   images a second, without and with a Python thread that computes beside it
+beside   seconds an epoch, without and with a Python thread that computes beside it
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def compute(over: threading.Event) -> None:
 
 
 def beside(loader: Any) -> dict[str, Any]:
-    """Without and with the thread in turns. The loader leaves it a core: what is asked is the GIL's price."""
+    """Without and with the thread in turns."""
 
     def seconds_an_epoch() -> float:
         begun = time.perf_counter()
@@ -152,8 +152,9 @@ def main() -> None:
     parser.add_argument("question", choices=["wait", "steady", "beside"])
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--threads", help="of the loader; as many as it likes if not given")
     asked = parser.parse_args()
-    options = {"threads": "1"} if asked.question == "beside" else {}
+    options = {"threads": asked.threads} if asked.threads else {}
     nowhere = Path()
     loader = make_loader(Data(nowhere, asked.dataset, nowhere, "", asked.batch, 0, options), TRAIN)
     answer = {"wait": wait, "steady": steady, "beside": beside}[asked.question]

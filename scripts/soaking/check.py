@@ -25,6 +25,8 @@ class Counts:
     format_samples: int  # of one container, in every format
     format_bytes: int
     installs: bool
+    crops: int  # of photographs, against Pillow and torchvision
+    torch_tests: bool  # all with PyTorch again; the gate has a stage of its own for them
 
 
 FULL = Counts(
@@ -39,6 +41,8 @@ FULL = Counts(
     format_samples=100_000,
     format_bytes=3_000_000_000,
     installs=True,
+    crops=10_000,
+    torch_tests=True,
 )
 SMALL = Counts(
     kills=6,
@@ -52,6 +56,8 @@ SMALL = Counts(
     format_samples=500,
     format_bytes=10_000_000,
     installs=False,
+    crops=500,
+    torch_tests=False,
 )
 
 

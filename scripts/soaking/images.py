@@ -1,6 +1,7 @@
-"""Crops against Pillow, many more of them than a gate has time for.
+"""Crops against Pillow and torchvision, many more of them than the gate has time for.
 
-PACKTRAIN_TEST_PHOTOS may name a folder of real photographs; without it they are synthetic.
+PACKTRAIN_TEST_PHOTOS may name a folder of real photographs, all of which are tried then; without it they are
+synthetic.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pathlib import Path
 from soaking.check import Check, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ROOT / "tests" / "python" / "test_transform.py"
-CROPS = 10_000
+TESTS = ROOT / "tests" / "python"
+TORCH = ROOT / "build" / "torch" / "bin" / "python"
+CHOSEN = "photographs"
 
 
 def images(setting: Setting) -> Iterator[Check]:
@@ -23,15 +25,34 @@ def images(setting: Setting) -> Iterator[Check]:
     if not (module / "packtrain").is_dir():
         yield Check("crops", skipped=f"{setting.command.path} has no Python package beside it")
         return
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "random_crops", str(TESTS)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(module), "PACKTRAIN_TEST_CROPS": str(CROPS)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    check = Check(f"{CROPS} random crops equal Pillow's")
-    if run.returncode != 0:
-        check.wrong.append((run.stdout + run.stderr)[-4000:])
-    yield check
+    photos = os.environ.get("PACKTRAIN_TEST_PHOTOS")
+    crops = setting.counts.crops
+    if photos:
+        files = sum(path.suffix.lower() in (".jpg", ".jpeg") for path in Path(photos).rglob("*"))
+        what = f"{files} real photographs"
+    else:
+        yield Check("real photographs", skipped="PACKTRAIN_TEST_PHOTOS names no folder of them")
+        what = "made photographs"
+    for whose, python, file in (
+        ("Pillow", Path(sys.executable), TESTS / "test_transform.py"),
+        ("torchvision", TORCH, TESTS / "test_torchvision.py"),
+    ):
+        check = Check(f"{crops} random crops, centre crops and resizes of {what} equal {whose}'s")
+        if not python.exists():
+            check.skipped = "there is no build/torch; ./dev soak makes it"
+            yield check
+            continue
+        run = subprocess.run(
+            [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-k", CHOSEN, str(file)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(module), "PACKTRAIN_TEST_CROPS": str(crops)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = (run.stdout + run.stderr)[-4000:]
+        if run.returncode != 0:
+            check.wrong.append(said)
+        elif "skipped" in said:
+            check.skipped = said.strip().splitlines()[-1]
+        yield check

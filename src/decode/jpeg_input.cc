@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace packtrain {
@@ -9,9 +10,33 @@ namespace {
 
 constexpr int kMostScans = 500;  // a progressive file may hold endless empty ones
 
+JpegErrors& errors_of(j_common_ptr info) { return *static_cast<JpegErrors*>(info->err); }
+
+// Whether the bytes in front of a marker that nobody asked for are no part of the image. Between the segments
+// of a header they are. Behind a scan they mean that its codes went wrong on the way and ended early, unless
+// they are the zeros with which some cameras fill up.
+bool are_strays(j_common_ptr info) {
+  if (!info->is_decompressor) return true;
+  const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
+  if (decompress->input_scan_number == 0) return true;
+  const JpegErrors& errors = errors_of(info);
+  const auto* marker = reinterpret_cast<const std::byte*>(decompress->src->next_input_byte);
+  const auto count = static_cast<size_t>(errors.msg_parm.i[0]);
+  if (count > static_cast<size_t>(marker - errors.file.data())) return false;
+  return std::all_of(marker - count, marker, [](std::byte stray) { return stray == std::byte{0}; });
+}
+
 // Oddities that leave every pixel in place: real photo collections hold such files, and Pillow reads them.
-bool is_harmless(int message) {
-  return message == JWRN_EXTRANEOUS_DATA || message == JWRN_JFIF_MAJOR || message == JWRN_ADOBE_XFORM;
+bool is_harmless(j_common_ptr info) {
+  switch (info->err->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+      return are_strays(info);
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Code code_of(int message) {
@@ -32,14 +57,12 @@ Code code_of(int message) {
   }
 }
 
-JpegErrors& errors_of(j_common_ptr info) { return *static_cast<JpegErrors*>(info->err); }
-
 [[noreturn]] void leave(j_common_ptr info) { std::longjmp(errors_of(info).jump, 1); }
 
 void take_message(j_common_ptr info, int level) {
   if (level >= 0) return;  // a trace
   JpegErrors& errors = errors_of(info);
-  if (!is_harmless(errors.msg_code)) leave(info);
+  if (!is_harmless(info)) leave(info);
   ++errors.harmless;
 }
 
@@ -90,6 +113,7 @@ JpegInput::JpegInput() {
 }
 
 void JpegInput::feed(jpeg_decompress_struct& info, Bytes encoded) {
+  errors_of(reinterpret_cast<j_common_ptr>(&info)).file = encoded;
   source.next_input_byte = reinterpret_cast<const JOCTET*>(encoded.data());
   source.bytes_in_buffer = encoded.size();
   info.src = &source;

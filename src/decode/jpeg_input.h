@@ -17,11 +17,13 @@ struct JpegErrors : jpeg_error_mgr {
   jmp_buf jump{};
   uint64_t harmless = 0;
   bool too_many_scans = false;
+  Bytes file;  // that is read
   // Why the library was left; `doing` is what could not be done, in words.
   Status failure(j_common_ptr info, std::string_view doing);
 };
 
-// A whole file in memory, and an eye on the number of its scans. Must outlive `info`.
+// A whole file in memory, and an eye on the number of its scans. Must outlive `info`, whose errors are
+// JpegErrors.
 struct JpegInput {
   JpegInput();
   void feed(jpeg_decompress_struct& info, Bytes encoded);

@@ -166,6 +166,8 @@ void JpegDecoder::read_region(JpegDecoder& self) {
     self.sink_->take_rows(pixels, count);
     remaining -= count;
   }
+  // Codes that went wrong may show only in what they leave of the scan.
+  if (info.output_scanline == info.output_height) jpeg_finish_decompress(&info);
 }
 
 }  // namespace

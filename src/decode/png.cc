@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/little_endian.h"
 #include "decode/exif.h"
 #include "decode/pixel_decoder.h"
@@ -19,15 +21,31 @@ namespace {
 constexpr uint32_t kLargestPngSide = 1 << 20;
 constexpr png_alloc_size_t kLargestChunk = 8 << 20;  // of text and profiles, which nobody here reads
 
-// Whether the chain of chunks reaches its end. Rows behind the region are not decoded, and a file that lacks
-// some of them is damaged all the same.
-bool is_whole(Bytes encoded) {
-  constexpr size_t kSignatureBytes = 8, kChunkFrameBytes = 12;  // length, name, check
+bool is_name(const char* name) {
+  return std::all_of(name, name + 4, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
+}
+
+// That the chain of chunks reaches its end, and that those which make the image are what their checks say.
+// Rows behind the region are not decoded, and a file in which some of them are damaged is damaged all the
+// same. The library does not check them again.
+Status check_chunks(Bytes encoded) {
+  constexpr size_t kSignatureBytes = 8, kLengthBytes = 4, kNameBytes = 4, kCheckBytes = 4;
+  constexpr size_t kChunkFrameBytes = kLengthBytes + kNameBytes + kCheckBytes;
+  const auto number_at = [&](size_t at) { return __builtin_bswap32(load_le<uint32_t>(encoded.data() + at)); };
   for (size_t at = kSignatureBytes; at + kChunkFrameBytes <= encoded.size();) {
-    if (std::memcmp(encoded.data() + at + 4, "IEND", 4) == 0) return true;
-    at += kChunkFrameBytes + __builtin_bswap32(load_le<uint32_t>(encoded.data() + at));
+    const size_t length = number_at(at);
+    if (length > encoded.size() - at - kChunkFrameBytes) break;
+    const Bytes checked = encoded.subspan(at + kLengthBytes, kNameBytes + length);
+    const auto* name = reinterpret_cast<const char*>(checked.data());
+    const bool makes_image = name[0] >= 'A' && name[0] <= 'Z';
+    if (makes_image && crc32(checked) != number_at(at + kLengthBytes + checked.size()))
+      return Status(Code::corrupt, fmt::format("the PNG is damaged: its chunk {}, {} bytes from the start, "
+                                               "is not what its check says",
+                                               is_name(name) ? std::string_view(name, kNameBytes) : "?", at));
+    if (std::memcmp(name, "IEND", kNameBytes) == 0) return {};
+    at += kChunkFrameBytes + length;
   }
-  return false;
+  return Status(Code::corrupt, "the PNG is cut short: its end chunk is missing");
 }
 
 // Reads one image; libpng's objects cannot be used again, so that each image makes them anew.
@@ -91,6 +109,7 @@ void PngDecoder::read_header(PngDecoder& self) {
   png_structp png = self.png_;
   png_set_user_limits(png, kLargestPngSide, kLargestPngSide);
   png_set_chunk_malloc_max(png, kLargestChunk);
+  png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_NO_CHANGE);
   png_set_read_fn(png, &self, on_read);
   png_read_info(png, self.info_);
   png_uint_32 width = 0, height = 0;
@@ -134,7 +153,10 @@ Result<Frame> PngDecoder::open(Bytes encoded) {
   png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
   info_ = png_ != nullptr ? png_create_info_struct(png_) : nullptr;
   if (info_ == nullptr) return Status(Code::no_room, "no memory for a PNG decoder");
-  if (!is_whole(encoded)) return Status(Code::corrupt, "the PNG is cut short: its end chunk is missing");
+  if (Status status = check_chunks(encoded); !status.ok()) {
+    close();
+    return status;
+  }
   rest_ = encoded;
   if (!guarded(read_header)) return failure();
   // Three bytes a pixel: every other form has been asked away.

@@ -192,6 +192,30 @@ def test_without_shuffling_it_always_begins_at_the_first_sample(train: pt.Datase
     assert not np.array_equal(next(iter(loader))["image"], first["image"])
 
 
+def test_without_shuffling_the_same_epoch_is_read_ahead(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=6, shuffle=False)
+
+    def bytes_read() -> int:
+        """Once no more come."""
+        bytes_before = -1
+        while loader.report().bytes != bytes_before:
+            bytes_before = loader.report().bytes
+            time.sleep(0.1)
+        return bytes_before
+
+    first = [batch["index"].tolist() for batch in loader]
+    after_one = bytes_read()
+    assert [batch["index"].tolist() for batch in loader] == first
+    after_two = bytes_read()
+    assert [batch["index"].tolist() for batch in loader] == first
+    # Reading is always as far ahead of what was delivered: nothing is read twice for one epoch.
+    assert bytes_read() - after_two == after_two - after_one
+    stored = sum(len(sample["jpg"]) for sample in train)
+    assert after_two - after_one == pytest.approx(stored, rel=0.05)
+    loader.epoch = 2  # which is another one
+    assert [batch["index"].tolist() for batch in loader] == first
+
+
 def test_an_older_iterator_is_over(train: pt.Dataset) -> None:
     loader = pt.Loader(train, batch_size=6)
     old = iter(loader)
