@@ -144,9 +144,11 @@ class Loader {
   virtual bool is_of_this_process() const = 0;
 
   // Begins epoch `epoch` with `consumed` of its samples done; what is under way for another place is dropped.
-  // The epoch after it is prefetched by itself: starting that one costs nothing.
-  virtual Status start(uint64_t epoch, uint64_t consumed = 0) = 0;
-  // Ends the epoch where it is: threads and read-ahead are given back; start() begins anew.
+  // The epoch after it is prefetched by itself: starting that one costs nothing. It is the one with the next
+  // number, or `then`, which also follows on itself.
+  virtual Status start(uint64_t epoch, uint64_t consumed = 0, std::optional<uint64_t> then = {}) = 0;
+  // Ends the epoch where it is: threads, read-ahead and all batches that nobody has are given back, and those
+  // that somebody has as soon as they die; start() begins anew.
   virtual void stop() = 0;
   // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
   // the wait with Code::stopped.

@@ -189,15 +189,16 @@ void bind_load(nb::module_& module) {
            nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
-          [](SharedLoader& self, uint64_t epoch, uint64_t consumed) {
+          [](SharedLoader& self, uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
             Status status;
             {
               const WithoutGil free;
-              status = self.start(epoch, consumed);
+              status = self.start(epoch, consumed, then);
             }
             check(status);
           },
-          nb::arg("epoch"), nb::arg("consumed") = 0)
+          nb::arg("epoch"), nb::arg("consumed") = 0, nb::arg("then") = nb::none(),
+          "`then`: the epoch to be read ahead after it, and after that one too; None: the next one.")
       .def("stop", &SharedLoader::stop, nb::call_guard<WithoutGil>(),
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),

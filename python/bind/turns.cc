@@ -81,10 +81,10 @@ void SharedLoader::end_call() {
   }
 }
 
-Status SharedLoader::start(uint64_t epoch, uint64_t consumed) {
-  if (!loader_->is_of_this_process()) return loader_->start(epoch, consumed);  // says why not
+Status SharedLoader::start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
+  if (!loader_->is_of_this_process()) return loader_->start(epoch, consumed, then);  // says why not
   if (Status begun = begin_call(); !begun.ok()) return begun;
-  Status status = loader_->start(epoch, consumed);
+  Status status = loader_->start(epoch, consumed, then);
   end_call();
   return status;
 }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "packtrain/load.h"
@@ -21,7 +22,7 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   static std::shared_ptr<SharedLoader> make(std::unique_ptr<Loader> loader);
   ~SharedLoader();
 
-  Status start(uint64_t epoch, uint64_t consumed);
+  Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // With the GIL. `interrupted`: a signal handler has raised.
   Result<BatchPtr> next(bool& interrupted);
   void stop();

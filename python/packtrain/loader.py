@@ -209,12 +209,13 @@ class Loader:
             raise InvalidError("the loader was closed; make a new one")
         self._generation += 1
         generation = self._generation
-        self._engine.start(*self._start)
+        then = None if self._shuffle else self._first_epoch  # what will be read ahead
+        self._engine.start(*self._start, then)
         import numpy  # noqa: F401  # while the first batch is made
 
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
-            self._engine.start(*self._start)
+            self._engine.start(*self._start, then)
         if generation != self._generation:  # closed or given a state while it began
             self._engine.stop()
             self._check_newest(generation)
@@ -240,8 +241,6 @@ class Loader:
         self._check_newest(generation)
         if batch is None:
             self._inside = False
-            if not self._shuffle:  # what the engine has begun to read ahead is not what comes next
-                self._engine.stop()
             return None
         self._inside = True
         place = (self._engine.epoch, self._engine.consumed)

@@ -115,8 +115,21 @@ Result<PooledBatch*> BatchPool::take(size_t bytes, size_t later) {
 
 void BatchPool::give_back(PooledBatch* batch) {
   const uint64_t bytes = batch->memory();
+  std::unique_ptr<PooledBatch> owned(batch);  // let go of without the lock
   Lock lock(mutex_);
-  idle_.push_back({std::unique_ptr<PooledBatch>(batch), bytes});
+  if (rests_)
+    held_ -= bytes;
+  else
+    idle_.push_back({std::move(owned), bytes});
+}
+
+void BatchPool::rest(bool rests) {
+  std::vector<Idle> dropped;
+  Lock lock(mutex_);
+  rests_ = rests;
+  if (!rests) return;
+  for (const Idle& idle : idle_) held_ -= idle.bytes;
+  dropped.swap(idle_);
 }
 
 Status BatchPool::claim(uint64_t bytes) {

@@ -82,6 +82,8 @@ class BatchPool final : public MemoryAccount, public std::enable_shared_from_thi
   Status claim(uint64_t bytes) override;
   void grown(uint64_t before, uint64_t after) override;  // a batch took more memory, or gave some back
   uint64_t held() const;
+  // At rest it keeps no batch that is not in use, whether it is given back before or after.
+  void rest(bool rests);
   bool is_of_this_process() const { return fork_generation() == born_in_; }
 
  private:
@@ -97,6 +99,7 @@ class BatchPool final : public MemoryAccount, public std::enable_shared_from_thi
   mutable Mutex mutex_;
   std::vector<Idle> idle_ GUARDED_BY(mutex_);
   uint64_t held_ GUARDED_BY(mutex_) = 0;
+  bool rests_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace packtrain

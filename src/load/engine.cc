@@ -60,9 +60,9 @@ Engine::~Engine() {
   threads_.join();
 }
 
-Status Engine::begin(uint64_t epoch, uint64_t consumed) {
+Status Engine::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
   PACKTRAIN_TRY(extents_.begin());
-  planner_.begin(epoch, consumed);
+  planner_.begin(epoch, consumed, then);
   for (uint32_t i = 0; i < limits_.threads; ++i) {
     PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory, limits_.far));
     decoders_.push_back(std::make_unique<Decoder>());

@@ -56,7 +56,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Status begin(uint64_t epoch, uint64_t consumed);  // once
+  // Once; the arguments are those of Loader::start.
+  Status begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // The next step, filled. Waits, as Loader::next does; `waited` tells how long.
   Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited);
   bool is_ready() const;                     // whether take() need not wait

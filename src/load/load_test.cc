@@ -230,6 +230,52 @@ TEST_F(LoadTest, TheNextEpochIsThereAlready) {
   EXPECT_EQ(indices(*loader, 1).size(), kSamples / 16 * 16);
 }
 
+// Without shuffling every way through the set is the same epoch.
+TEST_F(LoadTest, TheSameEpochAgainIsThereAlready) {
+  LoadSpec wanted = spec();
+  wanted.order.kind = OrderKind::source;
+  auto loader = make(wanted);
+  const auto whole_epoch = [&](uint64_t epoch, uint64_t consumed, uint64_t then) {
+    uint64_t delivered = 0;
+    EXPECT_TRUE(loader->start(epoch, consumed, then).ok());
+    for (uint64_t step = consumed / 16;; ++step) {
+      auto batch = loader->next();
+      EXPECT_TRUE(batch.ok());
+      if (!*batch) return delivered;
+      EXPECT_EQ((*batch)->epoch(), epoch);
+      EXPECT_EQ((*batch)->indices()[0], static_cast<int64_t>(step * 16));
+      for (const int64_t index : (*batch)->indices()) delivered += bytes_[static_cast<size_t>(index)].size();
+    }
+  };
+  uint64_t delivered = whole_epoch(3, 32, 0);  // as a state says
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 100 && loader->report().bytes <= delivered; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const uint64_t read = loader->report().bytes;
+    EXPECT_GT(read, delivered);
+    delivered += whole_epoch(0, 0, 0);
+  }
+  // Nothing was read twice: no engine was thrown away with what it had read.
+  EXPECT_LE(loader->report().bytes, delivered + 20 * 16 * 3000);
+  EXPECT_GT(whole_epoch(5, 0, 5), 0u);  // another one: what was read ahead is dropped
+}
+
+TEST_F(LoadTest, WhatIsNotUsedIsGivenBackWhenItStops) {
+  auto loader = make(spec());
+  ASSERT_TRUE(loader->start(0).ok());
+  BatchPtr kept = std::move(*loader->next());
+  { auto dropped = loader->next(); }
+  EXPECT_GT(loader->report().memory, 0u);
+  loader->stop();
+  const uint64_t of_one = loader->report().memory;
+  EXPECT_GT(of_one, 0u);
+  EXPECT_LT(of_one, 16u * 3000 * 2);
+  EXPECT_EQ(as_text(kept->value(0, 0)), bytes_[static_cast<size_t>(kept->indices()[0])]);
+  kept = nullptr;  // after the stop
+  EXPECT_EQ(loader->report().memory, 0u);
+  EXPECT_EQ(indices(*loader, 1).size(), kSamples / 16 * 16);  // and begins anew
+}
+
 TEST_F(LoadTest, ABadSampleIsRaisedWithItsName) {
   damage(37);
   auto loader = make(spec());

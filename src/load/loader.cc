@@ -31,7 +31,7 @@ class DatasetLoader final : public Loader {
   }
   bool is_of_this_process() const override { return fork_generation() == born_in_; }
 
-  Status start(uint64_t epoch, uint64_t consumed) override;
+  Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
   Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
@@ -68,6 +68,7 @@ class DatasetLoader final : public Loader {
   const uint64_t born_in_;  // the process, by its fork_generation()
   std::unique_ptr<Engine> engine_;
   uint64_t epoch_ = 0, consumed_ = 0, steps_ = 0, delivered_ = 0;
+  std::optional<uint64_t> then_;  // the epoch that the engine goes on with, if it is not the next one
   uint64_t errors_in_epoch_ = 0;
 
   mutable Mutex mutex_;
@@ -77,7 +78,7 @@ class DatasetLoader final : public Loader {
   std::vector<bool> dropped_;
 };
 
-Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
+Status DatasetLoader::start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
   PACKTRAIN_TRY(here());
   if (consumed > order_->spec().samples) {
     return Status(Code::invalid, "the state says that " + count_in_words(consumed) +
@@ -85,8 +86,10 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
                                      count_in_words(order_->spec().samples));
   }
   // The engine goes on into the next epoch by itself.
-  const bool goes_on = engine_ && delivered_ == steps_ && epoch == epoch_ + 1 && consumed == 0;
+  const bool goes_on =
+      engine_ && delivered_ == steps_ && consumed == 0 && then == then_ && epoch == then.value_or(epoch_ + 1);
   epoch_ = epoch;
+  then_ = then;
   consumed_ = consumed;
   delivered_ = 0;
   steps_ = order_->steps(consumed, spec_.rank);
@@ -94,8 +97,9 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
   if (goes_on) return {};
   end_engine();
   if (steps_ == 0) return {};
+  pool_->rest(false);
   auto engine = std::make_unique<Engine>(spec_, order_, pool_, limits_);
-  PACKTRAIN_TRY(engine->begin(epoch, consumed));
+  PACKTRAIN_TRY(engine->begin(epoch, consumed, then));
   Lock lock(mutex_);
   engine_ = std::move(engine);
   return {};
@@ -104,6 +108,7 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed) {
 void DatasetLoader::stop() {
   if (!is_of_this_process()) return;
   end_engine();
+  pool_->rest(true);
   steps_ = delivered_;
 }
 

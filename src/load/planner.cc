@@ -61,9 +61,10 @@ uint64_t ExtentPool::held() const {
   return memory_.touched() + large_;
 }
 
-void Planner::begin(uint64_t epoch, uint64_t consumed) {
+void Planner::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
   let_go_of_pieces();
   epoch_ = epoch;
+  then_ = then;
   consumed_ = consumed;
   step_ = 0;
   steps_ = order_->steps(consumed, spec_.rank);
@@ -141,7 +142,7 @@ Extent* Planner::piece_for(const Pick& pick, Step& step) {
 
 bool Planner::plan(Step& step) {
   if (step_ == steps_) {
-    begin(epoch_ + 1, 0);
+    begin(then_.value_or(epoch_ + 1), 0, then_);
     if (steps_ == 0) return false;
   }
   step.epoch = epoch_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -40,14 +41,13 @@ class Planner {
       : spec_(spec), order_(std::move(order)), extents_(extents) {}
   ~Planner() { let_go_of_pieces(); }
 
-  void begin(uint64_t epoch, uint64_t consumed);
+  void begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // Fills the next step; false if an epoch has no steps at all.
   bool plan(Step& step);
   // Whether reads go straight into batches: then a step's extents can be read only once it is open.
   bool direct() const {
     return !spec_.image && spec_.fields() == 1 && spec_.value(0).in_place() && !merges();
   }
-  uint64_t epoch() const { return epoch_; }
 
  private:
   struct Stretch {
@@ -66,6 +66,7 @@ class Planner {
   const std::shared_ptr<const Order> order_;
   ExtentPool& extents_;
   uint64_t epoch_ = 0, consumed_ = 0, step_ = 0, steps_ = 0;
+  std::optional<uint64_t> then_;  // the epoch after each; none: the next one
   PieceTable pieces_;
 };
 

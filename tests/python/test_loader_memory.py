@@ -56,3 +56,35 @@ def test_batches_that_were_kept_and_let_go_leave_no_more_than_memory(
 
 def test_images_that_were_kept_and_let_go_leave_no_more_than_memory(packed: Path) -> None:
     check_memory(pt.Loader(packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY))
+
+
+def test_what_is_not_used_is_given_back_at_the_end(packed: Path) -> None:
+    def load() -> pt.Loader:
+        return pt.Loader(packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY)
+
+    loader = load()
+    for batch in loader:  # noqa: B007
+        break
+    assert batch["image"].nbytes <= loader.report().memory < 2 * batch["image"].nbytes
+    del batch
+    assert loader.report().memory == 0
+    with loader:
+        batches = [*loader, *loader]
+        assert loader.report().memory > 0
+    del batches
+    assert loader.report().memory == 0
+    other = load()
+    list(other)
+    assert other.report().memory > 0  # of the next epoch
+    other.close()
+    assert other.report().memory == 0
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_an_epoch_change_gives_nothing_back(packed: Path, shuffle: bool) -> None:
+    loader = pt.Loader(
+        packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY, shuffle=shuffle
+    )
+    for _ in range(3):
+        assert sum(1 for _ in loader) == 9
+        assert loader.report().memory > 0
