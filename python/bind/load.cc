@@ -57,10 +57,7 @@ LoadPart make_part(const Samples& samples, const std::vector<std::string>& image
   part.first = samples.first();
   part.samples = samples.size();
   part.split = samples.split().value_or("");
-  if (indices) {
-    part.selected = true;
-    part.indices.assign(indices->data(), indices->data() + indices->size());
-  }
+  if (indices) part.selection = Selection::make({indices->data(), indices->size()});
   for (const std::string& field : image_fields) part.image_fields.push_back(samples.field_id(to_text(field)));
   for (const std::string& field : fields) part.fields.push_back(samples.field_id(to_text(field)));
   part.weights = std::move(weights);

@@ -445,13 +445,13 @@ TEST_F(LoadTest, RanksShareTheEpoch) {
 
 TEST_F(LoadTest, OnlyTheIndicesAskedFor) {
   LoadSpec wanted = spec(5);
-  wanted.parts[0].selected = true;
-  wanted.parts[0].indices = {5, 250, 17, 99, 3, 8, 100, 200, 1, 2};
+  const std::vector<uint64_t> chosen = {5, 250, 17, 99, 3, 8, 100, 200, 1, 2}, beyond = {3, kSamples, 7};
+  wanted.parts[0].selection = Selection::make(chosen);
   auto loader = make(wanted);
   std::vector<int64_t> all = indices(*loader, 0);
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all, (std::vector<int64_t>{1, 2, 3, 5, 8, 17, 99, 100, 200, 250}));
-  wanted.parts[0].indices = {kSamples};
+  wanted.parts[0].selection = Selection::make(beyond);
   EXPECT_EQ(Loader::make(wanted).status().code(), Code::invalid);
 }
 

@@ -164,8 +164,8 @@ TEST_F(MixLoadTest, GoesOnFromAnyStepOnAnotherNumberOfRanks) {
 
 TEST_F(MixLoadTest, OnlyTheIndicesOfAPart) {
   LoadSpec wanted = spec();
-  wanted.parts[1].selected = true;
-  wanted.parts[1].indices = {31, 2, 17};
+  const std::vector<uint64_t> chosen = {31, 2, 17};
+  wanted.parts[1].selection = Selection::make(chosen);
   auto loader = make(wanted);
   std::map<int64_t, int> counts;
   for (const auto& [source, index, label, bytes] : joined(steps(*loader, 0))) {
@@ -297,8 +297,8 @@ TEST_F(MixLoadTest, AStateOfAnotherMixtureIsRefused) {
   fewer.parts.pop_back();
   EXPECT_FALSE(check(fewer).ok());
   LoadSpec selected = spec();
-  selected.parts[0].selected = true;
-  selected.parts[0].indices = {1, 2, 3};
+  const std::vector<uint64_t> few = {1, 2, 3};
+  selected.parts[0].selection = Selection::make(few);
   EXPECT_FALSE(check(selected).ok());
   LoadSpec split = spec();
   split.parts[0].split = "val";

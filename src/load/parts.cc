@@ -12,12 +12,9 @@ Status check_part(const LoadSpec& spec, const LoadPart& part) {
   if (!part.dataset) return Status(Code::invalid, "a loader needs a dataset");
   if (part.first > part.dataset->samples() || part.samples > part.dataset->samples() - part.first)
     return Status(Code::invalid, "the split does not lie within the dataset");
-  for (const uint64_t index : part.indices) {
-    if (index >= part.samples) {
-      return Status(Code::invalid, "the index " + std::to_string(index) +
-                                       " is not below the number of samples, " +
-                                       std::to_string(part.samples));
-    }
+  if (part.size() > 0 && part.selection && part.selection->largest() >= part.samples) {
+    return Status(Code::invalid, "the index " + std::to_string(part.selection->largest()) +
+                                     " is not below the number of samples, " + std::to_string(part.samples));
   }
   const size_t fields = part.dataset->manifest().fields.size();
   if (spec.image &&
@@ -78,7 +75,7 @@ Result<std::shared_ptr<const Order>> make_order_of_mixture(const LoadSpec& spec)
 
 std::string selection_of(const LoadPart& part) {
   std::string selection;
-  if (part.selected) selection = xxh128_hex(std::as_bytes(std::span(part.indices)));
+  if (part.selection) selection = part.selection->hash();
   if (!part.weights.empty()) selection += "w" + xxh128_hex(std::as_bytes(std::span(part.weights)));
   return selection;
 }
@@ -123,7 +120,7 @@ Result<std::shared_ptr<const Order>> make_order(LoadSpec& spec) {
   }
   const LoadPart& part = spec.parts.front();
   spec.order.samples = part.size();
-  if (spec.order.kind == OrderKind::streams && part.selected) {
+  if (spec.order.kind == OrderKind::streams && part.selection) {
     return Status(Code::unsupported,
                   "order=\"streams\" reads whole shards and cannot be had with indices=; use "
                   "order=\"global\"");

@@ -63,15 +63,15 @@ def test_what_is_not_used_is_given_back_at_the_end(packed: Path) -> None:
         return pt.Loader(packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY)
 
     loader = load()
-    for batch in loader:
+    for batch in loader:  # noqa: B007
         break
     assert batch["image"].nbytes <= loader.report().memory < 2 * batch["image"].nbytes
     del batch
     assert loader.report().memory == 0
     with loader:
-        batches = [batch for _ in range(2) for batch in loader]
+        batches = [*loader, *loader]
         assert loader.report().memory > 0
-    del batches, batch
+    del batches
     assert loader.report().memory == 0
     other = load()
     list(other)
