@@ -1,4 +1,4 @@
-"""Batches as torch tensors, and a dataset for torch's own DataLoader. The only module that imports torch."""
+"""Batches as torch tensors, and a dataset for torch's own DataLoader. Imports torch."""
 
 from __future__ import annotations
 

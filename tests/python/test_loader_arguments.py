@@ -434,3 +434,9 @@ def test_fields_of_a_batch_with_skipped_samples_are_their_own(train: pt.Dataset)
         assert bytes(batch["jpg"][1]) == train[kept[1]]["jpg"]
         with pytest.raises(IndexError):
             batch["jpg"].take([2])
+
+
+def test_tensors_need_torch(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(pt.InvalidError, match="read by torch, which is not installed here"):
+        pt.Loader(packed, split="train", batch_size=4, fields={"jpg": "torch"})
