@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "arguments.h"
+#include "gil.h"
 #include "packtrain/format.h"
 #include "report.h"
 #include "samples.h"
@@ -19,6 +20,7 @@ namespace packtrain::bind {
 namespace {
 
 using Labels = nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>, nb::c_contig>;
+using Numbers = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>, nb::c_contig>;
 using State = std::tuple<Path, std::optional<std::string>, std::string>;  // path, split, id
 
 // The keys of a dataset or a split, in order, read when asked for.
@@ -85,6 +87,20 @@ Labels labels_of(const Samples& samples) {
                           [](void* held) noexcept { delete static_cast<Owner*>(held); });
   const auto labels = samples.dataset().labels().subspan(samples.first(), samples.size());
   return Labels(labels.data(), {labels.size()}, owner);
+}
+
+// A number about every sample, from the index, as an array of its own.
+template <class Fact>
+Numbers numbers_of(const Samples& samples, Fact fact) {
+  auto numbers = std::make_unique<int64_t[]>(std::max<size_t>(samples.size(), 1));
+  {
+    const WithoutGil free;
+    for (uint64_t i = 0; i < samples.size(); ++i)
+      numbers[i] = static_cast<int64_t>(fact(samples.dataset(), samples.first() + i));
+  }
+  int64_t* const data = numbers.release();
+  const nb::capsule owner(data, [](void* held) noexcept { delete[] static_cast<int64_t*>(held); });
+  return Numbers(data, {samples.size()}, owner);
 }
 
 nb::object iterator_over(nb::handle self) {
@@ -183,6 +199,30 @@ void bind_facts(nb::class_<Samples>& dataset) {
             return self.dataset().image_size(self.sample_at(position));
           },
           nb::arg("position"), "Width and height of a sample's image from the index; (0, 0) if not recorded.")
+      .def_prop_ro(
+          "widths",
+          [](const Samples& self) {
+            return numbers_of(self,
+                              [](const Dataset& of, uint64_t sample) { return of.image_size(sample).first; });
+          },
+          nb::rv_policy::reference, "The width of every sample's image, 0 where it is not recorded.")
+      .def_prop_ro(
+          "heights",
+          [](const Samples& self) {
+            return numbers_of(
+                self, [](const Dataset& of, uint64_t sample) { return of.image_size(sample).second; });
+          },
+          nb::rv_policy::reference, "The height of every sample's image, 0 where it is not recorded.")
+      .def(
+          "sizes",
+          [](const Samples& self, const nb::str& field) {
+            return numbers_of(self, [id = self.field_id(field)](const Dataset& of, uint64_t sample) {
+              const FieldLocation location = of.locate(sample, id);
+              return location.present ? location.length : 0;
+            });
+          },
+          nb::arg("field"), nb::rv_policy::reference,
+          "The bytes of a field in every sample, 0 where a sample lacks it.")
       .def(
           "source",
           [](const Samples& self, int64_t position, const nb::str& field) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,12 +38,15 @@ class Field:
 
 
 def _read_torch(content: bytes) -> Any:
-    import torch
+    from .tensors import read_tensors  # imports torch
 
-    try:
-        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception as error:  # of many kinds
-        raise ValueError(f"torch.load(weights_only=True) says: {error}") from error
+    return read_tensors(content)
+
+
+def _torch_field() -> Field:
+    if importlib.util.find_spec("torch") is None:
+        raise InvalidError('fields of the kind "torch" are read by torch, which is not installed here')
+    return Field(_BYTES, _read_torch)
 
 
 def _read_pickle(content: bytes) -> Any:
@@ -61,7 +64,7 @@ _KINDS: dict[str, Callable[[], Kind | Field]] = {
     "pickle": lambda: Field(ValueSpec("pickle"), _read_pickle),
     "audio": Audio,
     "image": Image,
-    "torch": lambda: Field(_BYTES, _read_torch),
+    "torch": _torch_field,
 }
 _RAW = "raw:"  # and a type, as NumPy calls it
 

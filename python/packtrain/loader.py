@@ -17,7 +17,7 @@ from ._numpy import np
 from .checks import MOST, MOST_OF_FEW, amount, flag, is_count, one_of, plain_state, whole_number
 from .choices import choose_batch_size, choose_indices, choose_order
 from .class_weights import Weights, choose_weights
-from .errors import Error, InvalidError
+from .errors import Error, InvalidError, UnsupportedError
 from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_fields
 from .mix import Mix, Source, check_fields, check_samples, open_datasets
@@ -79,7 +79,13 @@ class Loader:
         prefetch: Amount = "auto",
         memory: Amount = "auto",
         window: Amount = "auto",
+        stage: None = None,
     ) -> None:
+        if stage is not None:
+            raise UnsupportedError(
+                f"stage={stage!r}: this version stages nothing; copy the dataset's folder to the nearer "
+                "place, and load it from there"
+            )
         one_of("last", last, ("drop", "pad", "keep"))
         one_of("on_error", on_error, ("raise", "skip", "replace"))
         if transform is not None and not callable(transform):

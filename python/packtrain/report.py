@@ -32,7 +32,7 @@ class LoadReport:
     memory: int
     """Bytes held for batches and for reading ahead."""
     warnings: int
-    """Images with harmless oddities."""
+    """Harmless oddities of images; one image may have several."""
     errors: int
     """Samples that could not be loaded."""
     bad: list[BadLoad]

@@ -1,4 +1,4 @@
-"""Batches as torch tensors, and a dataset for torch's own DataLoader. The only module that imports torch."""
+"""Batches as torch tensors, and a dataset for torch's own DataLoader. Imports torch."""
 
 from __future__ import annotations
 
@@ -50,6 +50,11 @@ class Loader(ArrayLoader):
         self.epoch = epoch
 
     @property
+    def end_of_dataloader(self) -> bool:
+        """Whether the last batch of an epoch was handed out, and none of another one since."""
+        return 0 < self._steps == self._taken
+
+    @property
     def sampler(self) -> EpochSetter:
         """By it, frameworks say which epoch begins."""
         return EpochSetter(self)
@@ -58,7 +63,7 @@ class Loader(ArrayLoader):
         columns = super()._finished(batch)
         if not self.pin_memory:
             return columns
-        return {name: _pinned(v) if isinstance(v, torch.Tensor) else v for name, v in columns.items()}
+        return {name: _pinned(column) for name, column in columns.items()}
 
     def _arrays(self, columns: Batch) -> Batch:
         tensors = {name: _tensor(column) for name, column in columns.items()}
@@ -99,8 +104,15 @@ def _tensor(column: Any) -> Any:
         return column
 
 
-def _pinned(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(tensor, pin_memory=True).copy_(tensor)
+def _pinned(column: Any) -> Any:
+    """Every tensor of a column, as far as it is made of lists, tuples and dicts."""
+    if isinstance(column, torch.Tensor):
+        return torch.empty_like(column, pin_memory=True).copy_(column)
+    if type(column) in (list, tuple):
+        return type(column)(_pinned(value) for value in column)
+    if type(column) is dict:
+        return {name: _pinned(value) for name, value in column.items()}
+    return column
 
 
 class Dataset(TorchDataset):  # type: ignore[type-arg, misc, unused-ignore]

@@ -15,6 +15,11 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
+// The one that does not throw as well: a sanitizer has its own, whose memory std::free may not be given.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++count;
+  return std::malloc(bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

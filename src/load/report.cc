@@ -43,7 +43,10 @@ std::string LoadReport::text() const {
   if (errors > 0)
     text += fmt::format("{} could not be loaded; the first is {}: {}\n", counted(errors, "sample"),
                         bad.front().key, bad.front().what);
-  if (warnings > 0) text += fmt::format("{} had harmless oddities\n", counted(warnings, "image"));
+  if (warnings > 0)
+    text += fmt::format("{} in images {} passed over, as no pixel depends on {}\n",
+                        warnings == 1 ? "1 oddity" : count_in_words(warnings) + " oddities",
+                        warnings == 1 ? "was" : "were", warnings == 1 ? "it" : "them");
   return text;
 }
 

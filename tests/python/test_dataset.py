@@ -213,3 +213,41 @@ def test_opening_says_nothing_where_nothing_is_to_say(packed: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pt.Dataset(packed)
+
+
+def test_widths_heights_and_sizes_are_arrays_of_the_index(packed: Path) -> None:
+    for split in ("train", "val", None):
+        data = pt.Dataset(packed, split=split)
+        sizes = [data.image_size(position) for position in range(len(data))]
+        assert data.widths.tolist() == [width for width, _ in sizes]
+        assert data.heights.tolist() == [height for _, height in sizes]
+        assert min(data.widths) > 0
+        assert data.sizes("jpg").tolist() == [len(sample["jpg"]) for sample in data]
+        assert data.widths.dtype == data.sizes("jpg").dtype == np.int64
+    with pytest.raises(pt.NotFoundError, match="png"):
+        data.sizes("png")
+
+
+def test_what_a_sample_lacks_has_no_size(tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {"a.txt": b"12345", "a.json": b"{}", "b.txt": b"", "c.json": b"[]"})
+    pt.pack(tmp_path / "tree", tmp_path / "out", sync=False, order="source")
+    data = pt.Dataset(tmp_path / "out")
+    assert data.sizes("txt").tolist() == [5, 0, 0]
+    assert data.sizes("json").tolist() == [2, 0, 2]
+    assert data.widths.tolist() == [0, 0, 0]
+
+
+def test_samples_are_chosen_by_what_the_index_knows(packed: Path) -> None:
+    def wide(data: pt.Dataset) -> np.ndarray:
+        return (data.widths > data.heights) & (data.sizes("jpg") < np.median(data.sizes("jpg")))
+
+    loader = pt.Loader(packed, split="train", batch_size=1, indices=wide)
+    data = loader.dataset
+    expected = [
+        position
+        for position in range(len(data))
+        if data.image_size(position)[0] > data.image_size(position)[1]
+        and len(data[position]["jpg"]) < np.median(data.sizes("jpg"))
+    ]
+    assert expected
+    assert sorted(int(batch["index"][0]) for batch in loader) == expected

@@ -163,6 +163,7 @@ def test_oddities_are_counted(tmp_path: Path) -> None:
     batch = next(iter(loader))
     np.testing.assert_array_equal(batch["img"][0], batch["img"][1])
     assert loader.report().warnings == 1
+    assert "1 oddity in images was passed over, as no pixel depends on it" in str(loader.report())
 
 
 def test_they_stand_beside_a_transformed_image_and_reach_functions(packed: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import io
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -434,3 +437,36 @@ def test_fields_of_a_batch_with_skipped_samples_are_their_own(train: pt.Dataset)
         assert bytes(batch["jpg"][1]) == train[kept[1]]["jpg"]
         with pytest.raises(IndexError):
             batch["jpg"].take([2])
+
+
+def test_tensors_need_torch(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(pt.InvalidError, match="read by torch, which is not installed here"):
+        pt.Loader(packed, split="train", batch_size=4, fields={"jpg": "torch"})
+
+
+def test_staging_is_not_in_this_version(packed: Path) -> None:
+    pt.Loader(packed, split="train", batch_size=4, stage=None)
+    with pytest.raises(pt.UnsupportedError, match="stage='/tmp': this version stages nothing"):
+        pt.Loader(packed, split="train", batch_size=4, stage="/tmp")  # type: ignore[arg-type]
+
+
+def test_the_page_of_the_loader_has_every_argument_and_figure() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "loader.md").read_text()
+    table = page.partition("## Every argument")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\|([^|]*)\|", table))))
+    assert named == set(inspect.signature(pt.Loader).parameters)
+    images = page.partition("## Images")[2].partition("\n## ")[0]
+    for spec in (pt.RandomResizedCrop, pt.CenterCrop, pt.Resize):
+        for name in inspect.signature(spec).parameters:
+            assert re.search(rf"\b{name}\b", images), f"{spec.__name__}({name}=)"
+    values = page.partition("### Fields that are decoded")[2].partition("\n## ")[0]
+    for kind in (pt.Array, pt.Audio, pt.Image):
+        for name in inspect.signature(kind).parameters:
+            assert re.search(rf"\b{name}=|\({name}\b|pt.Array\(\"uint16\"\)", values), (
+                f"{kind.__name__}({name}=)"
+            )
+    report = page.partition("## The report")[2].partition("\n## ")[0]
+    for field in dataclasses.fields(pt.LoadReport):
+        if not field.name.startswith("engine_"):
+            assert f"`{field.name}`" in report, field.name

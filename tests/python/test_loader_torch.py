@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from field_files import npy, packed_values
 
 torch = pytest.importorskip("torch", reason="no torch here; the stage `torch` of ./dev test has it")
 
@@ -120,6 +121,30 @@ def test_pinned_batches_belong_to_torch_and_not_to_the_pool(
     assert loader.report().batches == 27
 
 
+def test_tensors_inside_lists_are_pinned_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [np.arange(number + 1) for number in range(4)]
+    data = packed_values(tmp_path, "npy", [npy(value) for value in values])
+    allocator = DelayedReuse()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+    def nested(sample: dict[str, Any]) -> dict[str, Any]:
+        return {"npy": sample["npy"], "more": {"pair": (sample["npy"] * 2, "text")}}
+
+    fields = {"npy": "npy"}
+    loader = ptt.Loader(data, batch_size=4, shuffle=False, fields=fields, transform=nested)
+    monkeypatch.setattr(ptt.torch, "empty_like", allocator.empty_like)
+    batch = next(iter(loader))
+    blocks = {block.data_ptr() for block, _ in allocator.in_flight}
+    assert isinstance(batch["npy"], list)
+    for value, tensor, more in zip(values, batch["npy"], batch["more"]):
+        assert tensor.tolist() == value.tolist()
+        assert tensor.data_ptr() in blocks
+        doubled, text = more["pair"]
+        assert doubled.data_ptr() in blocks
+        assert doubled.tolist() == (value * 2).tolist()
+        assert text == "text"
+
+
 def test_pinning_follows_cuda(train: pt.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert not ptt.Loader(train, batch_size=4).pin_memory
@@ -138,6 +163,9 @@ def test_it_looks_like_a_data_loader(train: pt.Dataset) -> None:
     assert loader.epoch == 3
     loader.sampler.set_epoch(4)
     assert loader.epoch == 4
+    assert not loader.end_of_dataloader
+    for _ in range(2):
+        assert [loader.end_of_dataloader for _ in loader] == [False] * 8 + [True]
     with ptt.Loader(train, batch_size=4) as inside:
         assert isinstance(inside, ptt.Loader)
 
@@ -289,3 +317,33 @@ def test_accelerate_hands_it_through(train: pt.Dataset) -> None:
         seen += batch["index"].tolist()
     assert sorted(seen) == list(range(36))
     assert len(prepared) == 6
+
+
+@pytest.mark.slow
+def test_the_lines_for_accelerate_accumulate_to_the_end_of_an_epoch(train: pt.Dataset) -> None:
+    """Those of docs/loader.md, as they stand, against the same by hand: nine batches in groups of four."""
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "loader.md").read_text()
+    lines = page.partition("### Accelerate")[2].partition("```python\n")[2].partition("```")[0]
+
+    def made() -> tuple[Any, Any]:
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 4))
+        return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+    model, optimizer = made()
+    loader = ptt.Loader(train, batch_size=4, seed=2, image=IMAGE)
+    names: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader, "torch": torch}
+    exec(lines, names)
+    assert all(torch.isfinite(weight).all() for weight in model.parameters())
+
+    by_hand, optimizer = made()
+    batches = list(ptt.Loader(train, batch_size=4, seed=2, image=IMAGE))
+    for group in (batches[:4], batches[4:8], batches[8:]):
+        for batch in group:
+            loss = torch.nn.functional.cross_entropy(by_hand(batch["image"]), batch["label"])
+            (loss / 4).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    for ours, theirs in zip(model.parameters(), by_hand.parameters()):
+        assert torch.equal(ours, theirs)
