@@ -21,12 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto catalog = scan(storage, options);
   if (!catalog.ok()) return 0;
   for (size_t i = 0; i < catalog->samples.size(); ++i)
-    if (catalog->end_cell(i) <= catalog->samples[i].first_cell) std::abort();
+    if (SampleCells(*catalog, i).size() == 0) std::abort();
   for (const Cell& cell : catalog->cells) {
     if (cell.field >= catalog->fields.size()) std::abort();
     if (cell.origin == Origin::text && cell.where + cell.size > catalog->texts.size()) std::abort();
     if (recorded_path(*catalog, cell).find("..") == 0) std::abort();
   }
-  if (make_keys(*catalog).size() != catalog->samples.size()) std::abort();
+  if (make_keys(*catalog) > catalog->samples.size()) std::abort();
   return 0;
 }

@@ -77,7 +77,7 @@ def measure(bench: Bench) -> Outcome:
                 memory / (MANY - FEW),
                 "bytes a file",
                 at_most=BYTES_PER_FILE,
-                reason="the walk alone takes about 210, with two fields a sample: the file and its label",
+                reason="the plan takes about 90, and the index that is made of it as much",
             ),
             Reading(f"most memory at 10^6 files, {backend}", max(many.peak_bytes) / 1e6, "MB"),
         ]

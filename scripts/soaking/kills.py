@@ -21,6 +21,8 @@ from soaking.trees import differences, digest, make_tree, strays
 TASKS = 4
 SHARDS = 12
 SET_UP_SECONDS, SET_UP_LOOKS = 0.01, 500
+LOOK_SECONDS = 0.001
+MOST_MORE = 20  # trials, where chance has hit no run in one of its phases
 
 
 @dataclass
@@ -30,6 +32,7 @@ class Reference:
     source: Path
     hashes: dict[str, str]
     seconds: float
+    plan_seconds: float  # until the plan is there
 
 
 @dataclass
@@ -48,8 +51,23 @@ class Moments:
         else:
             self.planning += 1
 
-    def __str__(self) -> str:
-        return f"hit while planning {self.planning}, while writing {self.writing}, too late {self.over}"
+    def plan(self, count: int) -> Iterator[tuple[int, bool]]:
+        """Numbers of trials and whether each is to be hit while it plans: every other one, and when those
+        are over, some more of a phase in which chance has hit none."""
+        yield from ((number, number % 2 == 0) for number in range(count))
+        for number in range(count, count + MOST_MORE):
+            if self.planning and self.writing:
+                return
+            yield number, not self.planning
+
+    def conclude(self, check: Check) -> Check:
+        """Runs that were all hit in one phase say nothing of the other."""
+        check.said = f"hit while planning {self.planning}, while writing {self.writing}, too late {self.over}"
+        if self.planning == 0:
+            check.wrong.append("no run was hit while planning")
+        if self.writing == 0:
+            check.wrong.append("no run was hit while writing")
+        return check
 
 
 @dataclass
@@ -69,9 +87,15 @@ class Trial:
     def start(self, *more: str) -> subprocess.Popen[str]:
         return self.setting.command.start(*pack_arguments(self.reference.source, self.out), *more)
 
-    def later(self) -> float:
-        """A moment of the run, in seconds from its start."""
-        return self.setting.random.uniform(0, self.reference.seconds)
+    def wait(self, process: subprocess.Popen[str], *, planning: bool) -> None:
+        """Until some moment of the run: before its plan is there, or behind that."""
+        chance, of = self.setting.random, self.reference
+        if planning:
+            time.sleep(chance.uniform(0, 0.8 * of.plan_seconds))  # starting and killing take their time too
+            return
+        while process.poll() is None and not (part_of(self.out) / "plan").exists():
+            time.sleep(LOOK_SECONDS)
+        time.sleep(chance.uniform(0, 0.9 * (of.seconds - of.plan_seconds)))
 
     def expect_done(self, ended: Ended, what: str) -> None:
         if ended.code != DONE:
@@ -111,7 +135,17 @@ def make_reference(setting: Setting) -> Reference:
         seconds.append(time.perf_counter() - begun)
         if ended.code != DONE:
             raise RuntimeError(f"an undisturbed pack failed: {ended}")
-    return Reference(source, digest(out), sorted(seconds)[1])
+    planned = setting.scratch / "planned.pt"
+    plan_seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        process = setting.command.start(*pack_arguments(source, planned), "--plan")
+        while process.poll() is None and not (part_of(planned) / "plan").exists():
+            pass  # a moment of sleep would be a good part of it
+        plan_seconds.append(time.perf_counter() - begun)
+        finish(process)
+        shutil.rmtree(part_of(planned))
+    return Reference(source, digest(out), sorted(seconds)[1], min(plan_seconds))
 
 
 def wait_until_it_listens(process: subprocess.Popen[str], to: signal.Signals) -> None:
@@ -127,8 +161,7 @@ def wait_until_it_listens(process: subprocess.Popen[str], to: signal.Signals) ->
         time.sleep(SET_UP_SECONDS)
 
 
-def interrupt(process: subprocess.Popen[str], after: float, with_signal: signal.Signals) -> Ended:
-    time.sleep(after)
+def interrupt(process: subprocess.Popen[str], with_signal: signal.Signals) -> Ended:
     if with_signal != signal.SIGKILL:
         wait_until_it_listens(process, with_signal)
     if process.poll() is None:
@@ -137,29 +170,33 @@ def interrupt(process: subprocess.Popen[str], after: float, with_signal: signal.
 
 
 def kill_one(setting: Setting, reference: Reference, count: int) -> Check:
-    """One process, killed; every third time the run after it is killed as well."""
+    """One process, killed, every other time while it plans; every third time the run after it as well."""
     check = Check(f"SIGKILL of one process at {count} random moments")
     moments = Moments()
-    for number in range(count):
+    for number, planning in moments.plan(count):
         trial = Trial(setting, reference, f"kill-{number}")
-        moments.note(trial.out, interrupt(trial.start(), trial.later(), signal.SIGKILL))
+        process = trial.start()
+        trial.wait(process, planning=planning)
+        moments.note(trial.out, interrupt(process, signal.SIGKILL))
         if number % 3 == 0 and not trial.out.exists():
-            interrupt(trial.start(), trial.later(), signal.SIGKILL)
+            process = trial.start()
+            trial.wait(process, planning=False)
+            interrupt(process, signal.SIGKILL)
         trial.finish_up()
         check.wrong += trial.wrong
-    check.said = str(moments)
-    return check
+    return moments.conclude(check)
 
 
 def kill_one_of_four(setting: Setting, reference: Reference, count: int) -> Check:
     """Four tasks pack together, one is killed and started again at once, as a scheduler would."""
     check = Check(f"SIGKILL of one of {TASKS} tasks at {count} random moments")
     moments = Moments()
-    for number in range(count):
+    for number, planning in moments.plan(count):
         trial = Trial(setting, reference, f"task-kill-{number}")
         tasks = [trial.start("--task", f"{task}/{TASKS}") for task in range(TASKS)]
         victim = setting.random.randrange(TASKS)
-        moments.note(trial.out, interrupt(tasks[victim], trial.later(), signal.SIGKILL))
+        trial.wait(tasks[victim], planning=planning)
+        moments.note(trial.out, interrupt(tasks[victim], signal.SIGKILL))
         if not trial.out.exists():
             tasks[victim] = trial.start("--task", f"{victim}/{TASKS}")
         for task, process in enumerate(tasks):
@@ -168,18 +205,18 @@ def kill_one_of_four(setting: Setting, reference: Reference, count: int) -> Chec
                 trial.wrong.append(f"{trial.name}: task {task}: {ended}")
         trial.finish_up()
         check.wrong += trial.wrong
-    check.said = str(moments)
-    return check
+    return moments.conclude(check)
 
 
 def terminate_one(setting: Setting, reference: Reference, count: int) -> Check:
     """A process that is asked to stop says that it can be resumed, and can be."""
     check = Check(f"SIGTERM at {count} random moments")
     moments = Moments()
-    for number in range(count):
+    for number, planning in moments.plan(count):
         trial = Trial(setting, reference, f"term-{number}")
         process = trial.start()
-        ended = interrupt(process, trial.later(), signal.SIGTERM)
+        trial.wait(process, planning=planning)
+        ended = interrupt(process, signal.SIGTERM)
         moments.note(trial.out, ended)
         if ended.code not in (DONE, STOPPED):
             trial.wrong.append(f"{trial.name}: exit {ended.code} instead of {STOPPED}: {ended.last_line}")
@@ -187,8 +224,7 @@ def terminate_one(setting: Setting, reference: Reference, count: int) -> Check:
             trial.wrong.append(f"{trial.name}: it does not say how to go on")
         trial.finish_up()
         check.wrong += trial.wrong
-    check.said = str(moments)
-    return check
+    return moments.conclude(check)
 
 
 def kills(setting: Setting) -> Iterator[Check]:

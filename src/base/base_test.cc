@@ -2,9 +2,11 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <numeric>
 #include <random>
 #include <thread>
 
+#include "base/big_vector.h"
 #include "base/crc.h"
 #include "base/fifo.h"
 #include "base/hash.h"
@@ -237,6 +239,24 @@ TEST(ThreadsTest, TheCallerDoesTheWorkOfThreadsThatCannotBeStarted) {
     ++calls;
   });
   EXPECT_EQ(calls, 1u);
+}
+
+TEST(BigVectorTest, HoldsFewAndManyAlike) {
+  for (const size_t count : {size_t{0}, size_t{1}, BigVector<uint64_t>::allocator_type::kLarge / 8 - 1,
+                             BigVector<uint64_t>::allocator_type::kLarge / 8, size_t{1'000'000}}) {
+    BigVector<uint64_t> numbers;
+    for (size_t i = 0; i < count; ++i) numbers.push_back(i);
+    BigVector<uint64_t> copy = numbers;
+    const BigVector<uint64_t> moved = std::move(numbers);
+    copy.shrink_to_fit();
+    EXPECT_EQ(copy, moved);
+    EXPECT_EQ(std::accumulate(moved.begin(), moved.end(), uint64_t{0}), count * (count - 1) / 2);
+  }
+  BigString text;
+  for (int i = 0; i < 300'000; ++i) text += "seven b";
+  EXPECT_EQ(text.size(), 2'100'000u);
+  EXPECT_EQ(std::string_view(text).substr(2'099'993), "seven b");
+  EXPECT_THROW(PageAllocator<uint64_t>().allocate(SIZE_MAX / 4), std::bad_alloc);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/big_vector.h"
 #include "base/give_back.h"
 #include "base/hash.h"
 #include "index/npz.h"
@@ -28,8 +29,8 @@ struct CellRecord {
 static_assert(sizeof(CellRecord) == 24);
 
 // Where each of a row of texts ends, from their lengths, which are given back.
-std::vector<uint64_t> ends_of(std::vector<uint32_t>& lengths) {
-  std::vector<uint64_t> ends;
+BigVector<uint64_t> ends_of(BigVector<uint32_t>& lengths) {
+  BigVector<uint64_t> ends;
   ends.reserve(lengths.size());
   uint64_t end = 0;
   for (const uint32_t length : lengths) ends.push_back(end += length);
@@ -47,15 +48,16 @@ struct IndexBuilder::State {
   std::vector<std::string> fields;  // in the order of first use
   std::vector<std::string> classes;
 
-  std::vector<uint64_t> first_cell;  // per sample
-  std::vector<CellRecord> cells;
-  std::vector<int64_t> labels;
-  std::vector<uint32_t> widths, heights;  // empty until the first image size
-  std::vector<Slice> slices;
-  std::vector<Block> blocks;
+  BigVector<uint32_t> fields_of;  // per sample how many cells; first_cell is where those of the last begin
+  uint64_t first_cell = 0;
+  BigVector<CellRecord> cells;
+  BigVector<int64_t> labels;
+  BigVector<uint32_t> widths, heights;  // empty until the first image size
+  BigVector<Slice> slices;
+  BigVector<Block> blocks;
 
-  std::vector<uint32_t> key_bytes, path_bytes;  // lengths: half the memory of ends, while the set grows
-  std::string keys, paths;
+  BigVector<uint32_t> key_bytes, path_bytes;  // lengths: half the memory of ends, while the set grows
+  BigString keys, paths;
   Status bad;               // of the sample being built
   uint32_t last_field = 0;  // a guess for the next look-up
 
@@ -71,12 +73,13 @@ struct IndexBuilder::State {
   }
   void begin_cell(CellRecord& cell, std::string_view name, std::string_view path) {
     cell.field = static_cast<uint16_t>(field_id(name));
-    for (uint64_t i = first_cell.back(); i < cells.size(); ++i) {
+    for (uint64_t i = first_cell; i < cells.size(); ++i) {
       if (cells[i].field == cell.field) {
         bad = Status(Code::corrupt, "the field '" + std::string(name) + "' comes twice in one sample");
       }
     }
     cells.push_back(cell);
+    ++fields_of.back();
     paths.append(path);
     path_bytes.push_back(static_cast<uint32_t>(path.size()));
   }
@@ -89,7 +92,7 @@ IndexBuilder::IndexBuilder(IndexBuilder&&) noexcept = default;
 IndexBuilder& IndexBuilder::operator=(IndexBuilder&&) noexcept = default;
 
 void IndexBuilder::reserve(uint64_t samples, uint64_t fields, uint64_t key_bytes, uint64_t path_bytes) {
-  state_->first_cell.reserve(samples);
+  state_->fields_of.reserve(samples);
   state_->labels.reserve(samples);
   state_->key_bytes.reserve(samples);
   state_->cells.reserve(fields);
@@ -126,7 +129,8 @@ void IndexBuilder::begin_split(std::string_view name) {
 void IndexBuilder::begin_sample(std::string_view key) {
   State& state = *state_;
   state.bad = {};
-  state.first_cell.push_back(state.cells.size());
+  state.first_cell = state.cells.size();
+  state.fields_of.push_back(0);
   state.labels.push_back(kNoLabel);
   state.keys.append(key);
   state.key_bytes.push_back(static_cast<uint32_t>(key.size()));
@@ -187,8 +191,8 @@ Status IndexBuilder::end_sample() {
     const uint64_t start = state.keys.size() - state.key_bytes.back();
     return state.bad.at("sample " + state.keys.substr(start));
   }
-  if (state.first_cell.back() < state.cells.size()) {
-    const CellRecord& cell = state.cells[state.first_cell.back()];
+  if (state.first_cell < state.cells.size()) {
+    const CellRecord& cell = state.cells[state.first_cell];
     const uint32_t shard = !cell.sliced      ? cell.shard
                            : cell.length > 0 ? state.blocks[state.slices[cell.offset].block].shard
                                              : 0;
@@ -207,7 +211,7 @@ void IndexBuilder::set_block_checks(uint32_t shard, std::vector<uint32_t> checks
 uint64_t IndexBuilder::samples() const { return state_->labels.size(); }
 
 bool IndexBuilder::has_field(std::string_view name) const {
-  for (uint64_t i = state_->first_cell.back(); i < state_->cells.size(); ++i) {
+  for (uint64_t i = state_->first_cell; i < state_->cells.size(); ++i) {
     if (state_->fields[state_->cells[i].field] == name) return true;
   }
   return false;
@@ -220,12 +224,12 @@ bool IndexBuilder::State::fits_rows() const {
   if (labels.size() * fields.size() > 4 * cells.size() + 1024) return false;
   std::vector<CheckKind> kinds(fields.size());
   std::vector<bool> seen(fields.size());
-  for (size_t sample = 0; sample < labels.size(); ++sample) {
-    const uint64_t end_cell = sample + 1 < labels.size() ? first_cell[sample + 1] : cells.size();
+  uint64_t first = 0;
+  for (size_t sample = 0; sample < labels.size(); first += fields_of[sample++]) {
     uint64_t begin = UINT64_MAX, end = 0, together = 0;
-    for (uint64_t i = first_cell[sample]; i < end_cell; ++i) {
+    for (uint64_t i = first; i < first + fields_of[sample]; ++i) {
       const CellRecord& cell = cells[i];
-      if (cell.sliced || cell.shard != cells[first_cell[sample]].shard) return false;
+      if (cell.sliced || cell.shard != cells[first].shard) return false;
       if (seen[cell.field] && kinds[cell.field] != cell.kind()) return false;
       seen[cell.field] = true;
       kinds[cell.field] = cell.kind();
@@ -269,10 +273,6 @@ IndexBuilder::Finished IndexBuilder::finish() {
     cell.field = static_cast<uint16_t>(position[cell.field]);
     if (rows_fit) manifest.fields[cell.field].check = cell.kind();
   }
-  const auto end_cell = [&](uint64_t sample) {
-    return sample + 1 < samples ? state.first_cell[sample + 1] : uint64_t{state.cells.size()};
-  };
-
   // What a column was made of is given back at once: a large set is in memory about once, not twice.
   NpzWriter index, names;
   index.reserve(samples * 40 + state.cells.size() * 16 + state.slices.size() * 24 + state.blocks.size() * 40 +
@@ -285,14 +285,14 @@ IndexBuilder::Finished IndexBuilder::finish() {
     index.add("width", state.widths);
     index.add("height", state.heights);
   }
-  std::vector<uint32_t> block_checks;
+  BigVector<uint32_t> block_checks;
   for (const auto& checks : state.block_checks)
     block_checks.insert(block_checks.end(), checks.begin(), checks.end());
   index.add("block_check", block_checks);
 
-  std::vector<uint64_t> path_end;
-  std::string paths;
-  std::vector<uint64_t> cell_path_end = ends_of(state.path_bytes);
+  BigVector<uint64_t> path_end;
+  BigString paths;
+  BigVector<uint64_t> cell_path_end = ends_of(state.path_bytes);
   const auto copy_path = [&](uint64_t cell) {
     const uint64_t start = cell > 0 ? cell_path_end[cell - 1] : 0;
     paths.append(state.paths, start, cell_path_end[cell] - start);
@@ -300,18 +300,19 @@ IndexBuilder::Finished IndexBuilder::finish() {
 
   if (rows_fit) {
     manifest.form = "rows";
-    std::vector<uint64_t> offset(samples);
-    std::vector<uint32_t> length(samples), shard(samples);
+    BigVector<uint64_t> offset(samples);
+    BigVector<uint32_t> length(samples), shard(samples);
     const size_t fields = manifest.fields.size();
     // Where every sample has every field, in order, cells and paths lie as they shall lie.
     bool in_order = state.cells.size() == samples * fields;
     for (uint64_t i = 0; i < state.cells.size() && in_order; ++i)
-      in_order = state.cells[i].field == i % fields && state.first_cell[i / fields] == i - i % fields;
-    std::vector<uint64_t> cell_of;
+      in_order = state.cells[i].field == i % fields && state.fields_of[i / fields] == fields;
+    BigVector<uint64_t> cell_of;
     if (!in_order) cell_of.assign(samples * fields, UINT64_MAX);
-    for (uint64_t sample = 0; sample < samples; ++sample) {
+    uint64_t first = 0;
+    for (uint64_t sample = 0; sample < samples; first += state.fields_of[sample++]) {
       uint64_t begin = UINT64_MAX, end = 0;
-      for (uint64_t i = state.first_cell[sample]; i < end_cell(sample); ++i) {
+      for (uint64_t i = first; i < first + state.fields_of[sample]; ++i) {
         const CellRecord& cell = state.cells[i];
         if (!in_order) cell_of[sample * fields + cell.field] = i;
         begin = std::min(begin, cell.offset);
@@ -326,7 +327,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
     index.add("length", length);
     index.add("shard", shard);
     for (size_t field = 0; field < fields; ++field) {
-      std::vector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
+      BigVector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
       for (uint64_t sample = 0; sample < samples; ++sample) {
         const uint64_t slot = sample * fields + field;
         const uint64_t i = in_order ? slot : cell_of[slot];
@@ -342,7 +343,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
         index.add(rows::field_column(field, "check"), check);
     }
     give_back(state.cells);
-    give_back(state.first_cell);
+    give_back(state.fields_of);
     if (in_order) {
       path_end = std::move(cell_path_end);
       paths = std::move(state.paths);
@@ -355,13 +356,14 @@ IndexBuilder::Finished IndexBuilder::finish() {
     }
   } else {
     manifest.form = "general";
-    std::vector<uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
-    std::vector<uint32_t> cell_field;
-    std::vector<uint64_t> in_order;
-    for (uint64_t sample = 0; sample < samples; ++sample) {
+    BigVector<uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
+    BigVector<uint32_t> cell_field;
+    BigVector<uint64_t> in_order;
+    uint64_t first = 0;
+    for (uint64_t sample = 0; sample < samples; first += state.fields_of[sample++]) {
       sample_cell.push_back(cell_field.size());
-      in_order.resize(end_cell(sample) - state.first_cell[sample]);
-      std::iota(in_order.begin(), in_order.end(), state.first_cell[sample]);
+      in_order.resize(state.fields_of[sample]);
+      std::iota(in_order.begin(), in_order.end(), first);
       std::sort(in_order.begin(), in_order.end(),
                 [&](uint64_t a, uint64_t b) { return state.cells[a].field < state.cells[b].field; });
       for (uint64_t i : in_order) {
@@ -399,9 +401,9 @@ IndexBuilder::Finished IndexBuilder::finish() {
     index.add("slice.length", slice_length);
 
     const size_t count = state.blocks.size();
-    std::vector<uint32_t> shard(count), check(count);
-    std::vector<uint16_t> pipeline(count), flags(count);
-    std::vector<uint64_t> offset(count), stored(count), raw(count);
+    BigVector<uint32_t> shard(count), check(count);
+    BigVector<uint16_t> pipeline(count), flags(count);
+    BigVector<uint64_t> offset(count), stored(count), raw(count);
     for (size_t i = 0; i < count; ++i) {
       const Block& block = state.blocks[i];
       shard[i] = block.shard;
@@ -428,17 +430,17 @@ IndexBuilder::Finished IndexBuilder::finish() {
   give_back(path_end);
   names.add("path.bytes", paths);
   give_back(paths);
-  const std::vector<uint64_t> key_end = ends_of(state.key_bytes);
+  const BigVector<uint64_t> key_end = ends_of(state.key_bytes);
   names.add("key.end", key_end);
   names.add("key.bytes", state.keys);
-  std::vector<std::pair<uint64_t, uint64_t>> lookup(samples);
+  BigVector<std::pair<uint64_t, uint64_t>> lookup(samples);
   for (uint64_t sample = 0; sample < samples; ++sample) {
     const uint64_t start = sample > 0 ? key_end[sample - 1] : 0;
     lookup[sample] = {xxh64(as_bytes(std::string_view(state.keys).substr(start, key_end[sample] - start))),
                       sample};
   }
   std::sort(lookup.begin(), lookup.end());
-  std::vector<uint64_t> hash(samples), hash_sample(samples);
+  BigVector<uint64_t> hash(samples), hash_sample(samples);
   for (uint64_t i = 0; i < samples; ++i) std::tie(hash[i], hash_sample[i]) = lookup[i];
   names.add("lookup.hash", hash);
   names.add("lookup.sample", hash_sample);

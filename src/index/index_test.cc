@@ -274,6 +274,31 @@ TEST_F(IndexTest, GeneralFormHoldsSharedCompressedBlocksAndSeveralFiles) {
   EXPECT_EQ(*(*dataset)->path(3, 0), "b");
 }
 
+TEST_F(IndexTest, ASampleOfFourGibibytesMakesTheIndexGeneral) {
+  constexpr uint64_t kLarge = (uint64_t{1} << 32) + 5;
+  for (const uint64_t length : {(uint64_t{1} << 32) - 2, (uint64_t{1} << 32) - 1, kLarge}) {
+    IndexBuilder builder;
+    const uint32_t shard = builder.add_shard({.path = "a.tar", .format = "webdataset", .bytes = 3 * kLarge});
+    builder.begin_sample("small");
+    builder.add_field("bin", shard, 512, 7, CheckKind::crc32c, 1, "small.bin");
+    ASSERT_TRUE(builder.end_sample().ok());
+    builder.begin_sample("large");
+    builder.add_field("bin", shard, kLarge + 1, length, CheckKind::crc32c, 2, "large.bin");
+    ASSERT_TRUE(builder.end_sample().ok());
+    const auto dataset = Dataset::from_memory(posix_storage(), folder_, builder.finish());
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    EXPECT_EQ((*dataset)->manifest().form, length < UINT32_MAX ? "rows" : "general");
+    const FieldLocation small = (*dataset)->locate(0, 0), large = (*dataset)->locate(1, 0);
+    EXPECT_EQ(small.offset, 512u);
+    EXPECT_EQ(small.length, 7u);
+    EXPECT_TRUE(large.plain);
+    EXPECT_EQ(large.offset, kLarge + 1);
+    EXPECT_EQ(large.length, length);
+    EXPECT_EQ(large.check, 2u);
+    EXPECT_EQ(*(*dataset)->path(1, 0), "large.bin");
+  }
+}
+
 TEST_F(IndexTest, FieldNamedTwiceIsCorrupt) {
   IndexBuilder builder;
   builder.add_shard({.path = "a", .bytes = 10});

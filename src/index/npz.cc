@@ -87,21 +87,39 @@ void NpzWriter::add(std::string_view name, std::string_view type, uint64_t count
   put(out_, static_cast<uint16_t>(padding));
   out_.append(padding, '\0');
   out_ += header;
-  out_.append(reinterpret_cast<const char*>(data.data()), data.size());
-  pass_on();
+  if (sink_) {
+    pass_on(std::as_bytes(std::span(out_)));
+    out_.clear();
+    pass_on(data);  // from where it is: a column of a large set is not copied
+  } else {
+    out_.append(reinterpret_cast<const char*>(data.data()), data.size());
+  }
 }
 
-void NpzWriter::pass_on() {
-  if (!sink_) return;
-  if (status_.ok()) status_ = sink_(passed_on_, std::as_bytes(std::span(out_)));
-  passed_on_ += out_.size();
-  out_.clear();
+void NpzWriter::pass_on(Bytes bytes) {
+  if (status_.ok()) status_ = sink_(passed_on_, bytes);
+  passed_on_ += bytes.size();
 }
 
 Status NpzWriter::finish_to_sink() {
   put_directory();
-  pass_on();
+  pass_on(std::as_bytes(std::span(out_)));
+  out_.clear();
   return status_;
+}
+
+Status write_npz(Storage& storage, const std::string& path, const WriteOptions& options,
+                 const std::function<void(NpzWriter&)>& add_columns) {
+  PACKTRAIN_ASSIGN(file, storage.create(path, 0, options));
+  NpzWriter writer([&](uint64_t offset, Bytes bytes) -> Status {
+    PACKTRAIN_TRY(file->resize(offset + bytes.size()));
+    return file->write_at(offset, bytes);
+  });
+  add_columns(writer);
+  Status status = writer.finish_to_sink();
+  if (status.ok()) status = file->commit();
+  if (!status.ok()) file->discard();
+  return status;
 }
 
 std::string NpzWriter::finish() {

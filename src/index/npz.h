@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "packtrain/status.h"
+#include "packtrain/storage.h"
 
 namespace packtrain {
 
@@ -48,15 +49,15 @@ constexpr std::string_view numpy_type<char>() {
 // Collects columns into the bytes of a file. The bytes depend on the columns alone. One thread at a time.
 class NpzWriter {
  public:
-  // Takes the file's bytes in order, a column at a time.
+  // Takes the file's bytes in order, piece by piece.
   using Sink = std::function<Status(uint64_t offset, Bytes)>;
 
   NpzWriter() = default;  // to memory: finish() gives the bytes
   explicit NpzWriter(Sink sink)
       : sink_(std::move(sink)) {}  // to the sink: finish_to_sink() says how that went
 
-  template <class T>
-  void add(std::string_view name, const std::vector<T>& values) {
+  template <class T, class Allocator>
+  void add(std::string_view name, const std::vector<T, Allocator>& values) {
     add(name, numpy_type<T>(), values.size(), std::as_bytes(std::span(values)));
   }
   void add(std::string_view name, std::string_view bytes_column) {
@@ -75,7 +76,7 @@ class NpzWriter {
     uint32_t crc32;
   };
   void put_directory();
-  void pass_on();
+  void pass_on(Bytes bytes);
   uint64_t at() const { return passed_on_ + out_.size(); }
 
   Sink sink_;
@@ -84,6 +85,10 @@ class NpzWriter {
   std::string out_;
   std::vector<Member> members_;
 };
+
+// A file of the columns that `add_columns` adds, none of which is copied.
+Status write_npz(Storage& storage, const std::string& path, const WriteOptions& options,
+                 const std::function<void(NpzWriter&)>& add_columns);
 
 // The columns of a file, without looking at their numbers: costs the same for any length. `file` must stay
 // alive. Columns it does not understand (other types, more dimensions) are left out.

@@ -27,7 +27,7 @@ struct Members {
   uint64_t replaced = 0;  // members that a later one of the same name replaces
 
   // Keeps the member unless its name, or that of a folder above it, is hidden or temporary.
-  void add(std::string_view name, const Place& place, std::string& names) {
+  void add(std::string_view name, const Place& place, BigString& names) {
     const size_t at = names.size();
     for (size_t from = 0; from <= name.size();) {
       const size_t end = std::min(name.find('/', from), name.size());
@@ -52,8 +52,8 @@ struct Members {
   }
 
   // In the order of a walk. Of members with one name the last is the file, as for tar and unzip.
-  void sort(const std::string& names) {
-    std::vector<ListedFile>& files = listing.files;
+  void sort(std::string_view names) {
+    auto& files = listing.files;
     const auto before = [&](const ListedFile& a, const ListedFile& b) {
       const std::string_view a_path = Listing::path(names, a), b_path = Listing::path(names, b);
       return a_path == b_path ? a.number > b.number : path_before(a_path, b_path);
@@ -220,7 +220,7 @@ Status add_zip(ScanContext& context, const Source& source, const Format& format)
 
 // The samples of a compressed WebDataset, by the rules for a plain one.
 Status add_compressed_shard(ScanContext& context, const Source& source, const Members& members) {
-  const std::string& names = context.out.catalog().names;
+  const std::string_view names = context.out.catalog().names;
   MemberList list;
   for (const ListedFile& file : members.listing.files) {
     const Members::Place& place = members.places[file.number];

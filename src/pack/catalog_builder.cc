@@ -1,7 +1,6 @@
 #include "pack/catalog_builder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_set>
 
 #include "base/words.h"
@@ -9,8 +8,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kLabelText = UINT64_MAX;  // Cell::where of a "cls" whose digits are not known yet
-constexpr size_t kMostNamed = 1000;          // samples without their files that are named
+constexpr size_t kMostNamed = 1000;  // samples without their files that are named
 
 // A name for a folder of the dataset's own names: no slash, never "." or "..".
 std::string as_component(std::string_view name) {
@@ -79,7 +77,7 @@ void CatalogBuilder::begin_source() { sources_.push_back({catalog_.samples.size(
 void CatalogBuilder::begin_sample(NameRef stem, uint32_t split) {
   CatalogSample sample;
   sample.first_cell = catalog_.cells.size();
-  sample.split = split;
+  sample.split = split & 0x7fffffff;
   sample.stem = stem;
   catalog_.samples.push_back(sample);
 }
@@ -105,9 +103,10 @@ bool CatalogBuilder::has_field(std::string_view name) const {
 }
 
 Status CatalogBuilder::end_sample() {
-  if (cls_field_ && catalog_.samples.back().label != kNoLabel && !has_field("cls")) {
-    PACKTRAIN_TRY(add_text("cls", ""));
-    catalog_.cells.back().where = kLabelText;
+  if (cls_field_ && catalog_.samples.back().label != kNoLabel && !has_field(kLabelField)) {
+    PACKTRAIN_ASSIGN(number, field(kLabelField));
+    catalog_.label_field = number;
+    catalog_.samples.back().label_is_field = 1;
   }
   const auto begin = catalog_.cells.begin() + static_cast<ptrdiff_t>(catalog_.samples.back().first_cell);
   if (catalog_.cells.end() - begin > 1)
@@ -120,7 +119,6 @@ Status CatalogBuilder::end_sample() {
 Status CatalogBuilder::finish(const std::vector<std::string>& classes, std::string_view classes_file) {
   PACKTRAIN_TRY(order_classes(classes, classes_file));
   PACKTRAIN_TRY(number_labels());
-  fill_label_texts();
   set_prefixes();
   return {};
 }
@@ -175,27 +173,6 @@ Status CatalogBuilder::number_labels() {
   return {};
 }
 
-void CatalogBuilder::fill_label_texts() {
-  std::unordered_map<int64_t, std::pair<uint64_t, uint64_t>>
-      written;  // label to place and size of its digits
-  for (size_t i = 0; i < catalog_.samples.size(); ++i) {
-    const CatalogSample& sample = catalog_.samples[i];
-    for (uint64_t c = sample.first_cell; c < catalog_.end_cell(i); ++c) {
-      Cell& cell = catalog_.cells[c];
-      if (cell.origin != Origin::text || cell.where != kLabelText) continue;
-      const auto [at, added] = written.try_emplace(sample.label);
-      if (added) {
-        char digits[24];
-        const auto end = std::to_chars(digits, digits + sizeof digits, sample.label).ptr;
-        at->second = {catalog_.texts.size(), static_cast<uint64_t>(end - digits)};
-        catalog_.texts.append(digits, end);
-      }
-      cell.where = at->second.first;
-      cell.size = at->second.second;
-    }
-  }
-}
-
 void CatalogBuilder::set_prefixes() {
   catalog_.container_prefixes.assign(container_names_.size(), "");
   catalog_.stream_prefixes.assign(stream_names_.size(), "");
@@ -235,13 +212,14 @@ void CatalogBuilder::settle_missing(const std::vector<LookFailure>& failures) {
     // Read before anything moves: what is kept never overtakes what is looked at.
     const uint64_t first = catalog_.samples[i].first_cell, end = catalog_.end_cell(i);
     uint64_t missing = first;
-    while (missing < end &&
-           (catalog_.cells[missing].origin != Origin::file || catalog_.cells[missing].mtime_ns != kNotThere))
+    while (missing < end && (catalog_.cells[missing].origin != Origin::file ||
+                             catalog_.cells[missing].mtime_ns() != kNotThere))
       ++missing;
     if (missing < end) {
       take_out(missing);
       continue;
     }
+    if (catalog_.samples[i].label_is_field) catalog_.bytes += catalog_.label_cell(i).size;
     CatalogSample sample = catalog_.samples[i];
     sample.first_cell = cells_kept;
     for (uint64_t c = first; c < end; ++c) {

@@ -13,8 +13,8 @@
 
 namespace packtrain {
 
-// Cell::mtime_ns of a file that nobody has looked at yet, and of one that a list names and that is not there,
-// or is a folder.
+// Cell::mtime_ns() of a file that nobody has looked at yet, and of one that a list names and that is not
+// there, or is a folder.
 inline constexpr int64_t kNotLookedAt = INT64_MIN;
 inline constexpr int64_t kNotThere = INT64_MIN + 1;
 
@@ -56,7 +56,7 @@ class CatalogBuilder {
   void add(const Cell& cell) { catalog_.cells.push_back(cell); }
   Status add_text(std::string_view field, std::string_view text);
   bool has_field(std::string_view name) const;  // the sample begun last
-  // Sorts the sample's cells by field and adds its label as a field "cls", if it has one and no such field.
+  // Sorts the sample's cells by field, and makes its label a field "cls", if it has one and no such field.
   Status end_sample();
 
   // Numbers the classes: in the order of `classes` (from the file of that name) unless it is empty; as a
@@ -79,7 +79,6 @@ class CatalogBuilder {
 
   Status order_classes(const std::vector<std::string>& classes, std::string_view classes_file);
   Status number_labels();
-  void fill_label_texts();
   void set_prefixes();
 
   const bool cls_field_;

@@ -62,7 +62,7 @@ struct FieldToTry {
   uint64_t values = 0, bytes = 0;  // in all
   uint64_t fetchable = 0;          // values that can be read out of order
   uint64_t passed = 0;
-  std::vector<const Cell*> chosen;
+  std::vector<Cell> chosen;
   std::vector<const Cell*> streamed;  // the first values in compressed archives
 };
 using Heads = std::map<const Cell*, std::vector<std::byte>>;
@@ -74,22 +74,26 @@ bool comes_before(const Cell* a, const Cell* b) {
 // Evenly spaced values of every field, so that equal sources give equal choices.
 std::vector<FieldToTry> choose_values(const Catalog& catalog) {
   std::vector<FieldToTry> fields(catalog.fields.size());
-  for (const Cell& cell : catalog.cells) {
-    FieldToTry& field = fields[cell.field];
-    ++field.values;
-    field.bytes += cell.size;
-    if (cell.origin != Origin::stream) ++field.fetchable;
-  }
-  for (const Cell& cell : catalog.cells) {
-    FieldToTry& field = fields[cell.field];
-    if (cell.origin == Origin::stream) {
-      field.streamed.push_back(&cell);
-      continue;
+  for (uint64_t sample = 0; sample < catalog.samples.size(); ++sample) {
+    for (const Cell& cell : SampleCells(catalog, sample)) {
+      FieldToTry& field = fields[cell.field];
+      ++field.values;
+      field.bytes += cell.size;
+      if (cell.origin != Origin::stream) ++field.fetchable;
     }
-    const uint64_t wanted = std::min(field.fetchable, kMostValues), next = field.chosen.size();
-    if (next < wanted && field.passed == (2 * next + 1) * field.fetchable / (2 * wanted))
-      field.chosen.push_back(&cell);
-    ++field.passed;
+  }
+  for (uint64_t sample = 0; sample < catalog.samples.size(); ++sample) {
+    for (const Cell& cell : SampleCells(catalog, sample)) {
+      FieldToTry& field = fields[cell.field];
+      if (cell.origin == Origin::stream) {
+        field.streamed.push_back(&cell);
+        continue;
+      }
+      const uint64_t wanted = std::min(field.fetchable, kMostValues), next = field.chosen.size();
+      if (next < wanted && field.passed == (2 * next + 1) * field.fetchable / (2 * wanted))
+        field.chosen.push_back(cell);
+      ++field.passed;
+    }
   }
   for (FieldToTry& field : fields) {
     const auto most = static_cast<ptrdiff_t>(std::min<uint64_t>(field.streamed.size(), kMostValues));
@@ -227,11 +231,11 @@ Result<Trial> Prober::run(const FieldToTry& field, const Heads& streamed) {
   front_.reset();
   encoded_.clear();
   std::vector<std::byte> head;
-  for (const Cell* cell : field.chosen) {
-    head.resize(std::min<uint64_t>(cell->size, kMostBytes / field.chosen.size()));
+  for (const Cell& cell : field.chosen) {
+    head.resize(std::min<uint64_t>(cell.size, kMostBytes / field.chosen.size()));
     // A value that cannot be read is named when it is packed.
-    if (head.empty() || !fetcher_.fetch_head(*cell, head).ok()) continue;
-    PACKTRAIN_TRY(take(head, cell->size, trial));
+    if (head.empty() || !fetcher_.fetch_head(cell, head).ok()) continue;
+    PACKTRAIN_TRY(take(head, cell.size, trial));
   }
   for (const Cell* cell : field.streamed) {
     const auto at = streamed.find(cell);

@@ -29,6 +29,7 @@ std::string Fetcher::source_path(const Cell& cell) const {
     case Origin::stream:
       return plan_.catalog.streams[cell.source].path;
     case Origin::text:
+    case Origin::label:
       return "a made field";
   }
   return {};
@@ -47,7 +48,7 @@ Result<std::unique_ptr<File>> Fetcher::open_file(const Cell& cell) {
                                      count_in_words(cell.size) + " to " + count_in_words(size) +
                                      " bytes since it was listed");
   }
-  if ((*file)->info().mtime_ns != cell.mtime_ns)
+  if ((*file)->info().mtime_ns != cell.mtime_ns())
     return Status(Code::corrupt, "was written to since it was listed");
   return file;
 }
@@ -107,6 +108,11 @@ Status Fetcher::fetch(const Cell& cell, MutableBytes into) {
     case Origin::text:
       std::memcpy(into.data(), plan_.catalog.texts.data() + cell.where, into.size());
       return {};
+    case Origin::label: {
+      const std::string digits = label_text(static_cast<int64_t>(cell.where));
+      std::memcpy(into.data(), digits.data(), into.size());
+      return {};
+    }
     case Origin::container: {
       size_t done = 0;
       for (uint64_t i = cell.where; i < cell.where + cell.inner_field; ++i) {

@@ -67,7 +67,7 @@ class Looker {  // thread-safe but for its constructor and outcome()
 
   void look(uint64_t number, std::string& path) EXCLUDES(mutex_) {
     Cell& cell = catalog_.cells[number];  // no other thread has this one
-    if (cell.origin != Origin::file || cell.mtime_ns != kNotLookedAt) return;
+    if (cell.origin != Origin::file || cell.mtime_ns() != kNotLookedAt) return;
     const std::string_view relative = catalog_.name(cell.path);
     path.clear();
     if (!relative.starts_with('/')) {
@@ -80,10 +80,10 @@ class Looker {  // thread-safe but for its constructor and outcome()
     cell.inner_field = 0;
     if (info.ok() && info->kind == FileKind::file) {
       cell.size = info->size;
-      cell.mtime_ns = info->mtime_ns;
+      cell.set_mtime_ns(info->mtime_ns);
       return;
     }
-    cell.mtime_ns = kNotThere;
+    cell.set_mtime_ns(kNotThere);
     if (listed && (info.ok() || info.status().code() == Code::not_found || is_impossible(relative))) return;
     std::string what;
     if (info.ok()) {
@@ -119,7 +119,7 @@ Result<std::vector<LookFailure>> look_at_files(Storage& storage, uint32_t in_fli
                                                ScanProgress& progress) {
   uint64_t files = 0;
   for (const Cell& cell : catalog.cells)
-    files += cell.origin == Origin::file && cell.mtime_ns == kNotLookedAt;
+    files += cell.origin == Origin::file && cell.mtime_ns() == kNotLookedAt;
   if (files == 0) return std::vector<LookFailure>();
   const bool far = std::any_of(catalog.roots.begin(), catalog.roots.end(),
                                [](const CatalogRoot& root) { return is_far(root.folder); });

@@ -124,7 +124,7 @@ Status ListLabels::finish(CatalogBuilder& out, size_t first_sample, std::string_
         .at(list);
   }
   out.labels_are_named();
-  std::vector<CatalogSample>& samples = out.catalog().samples;
+  auto& samples = out.catalog().samples;
   for (const auto& [sample, word] : number_words_) samples[sample].label = word;
   for (size_t i = first_sample; i < samples.size(); ++i)
     if (int64_t& label = samples[i].label; label != kNoLabel)

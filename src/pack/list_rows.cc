@@ -138,7 +138,7 @@ Status ListRows::begin(std::string_view path, std::string_view where) {
   PACKTRAIN_ASSIGN(field, context_.out.field(field_name(parts.extension)));
   cell.field = field;
   cell.inner_field = kFromList;
-  cell.mtime_ns = kNotLookedAt;
+  cell.set_mtime_ns(kNotLookedAt);
   cell.path = catalog.keep(tidied);
   NameRef stem = cell.path;
   stem.bytes = static_cast<uint32_t>(name_at + parts.stem_bytes);

@@ -17,20 +17,19 @@ inline void look_ahead(const Plan& plan, uint64_t at, uint64_t end) {
   if (at + kRowsAhead < end) {
     const uint64_t sample = plan.order[at + kRowsAhead];
     __builtin_prefetch(&catalog.samples[sample]);
-    __builtin_prefetch(&plan.keys[sample]);
   }
   if (at + kCellsAhead < end) {
     const uint64_t sample = plan.order[at + kCellsAhead];
     const uint64_t first = catalog.samples[sample].first_cell;
     if (first < catalog.cells.size()) __builtin_prefetch(&catalog.cells[first]);
-    __builtin_prefetch(catalog.names.data() + plan.keys[sample].at);
+    __builtin_prefetch(catalog.names.data() + catalog.samples[sample].stem.at);
   }
 }
 
 // For who goes from cell to cell: `later` is one to come, `sooner` one that was `later` before.
 inline void look_ahead_at(const Catalog& catalog, uint64_t later, uint64_t sooner) {
-  __builtin_prefetch(&catalog.cells[later]);
-  __builtin_prefetch(catalog.names.data() + catalog.cells[sooner].path.at);
+  if (later != kLabelCell) __builtin_prefetch(&catalog.cells[later]);
+  if (sooner != kLabelCell) __builtin_prefetch(catalog.names.data() + catalog.cells[sooner].path.at);
 }
 
 }  // namespace packtrain

@@ -28,6 +28,7 @@ std::string_view prefix_of(const Catalog& catalog, const Cell& cell) {
       return cell.source < catalog.stream_prefixes.size() ? catalog.stream_prefixes[cell.source]
                                                           : std::string_view();
     case Origin::text:
+    case Origin::label:
       break;
   }
   return {};
@@ -84,19 +85,28 @@ class KeyTable {
     return true;
   }
   bool has_key(size_t sample) const { return keys_[sample].bytes != 0; }
-  std::vector<NameRef> take() { return std::move(keys_); }
+  // Gives the samples their keys in place of their stems; how many differ.
+  uint64_t settle() {
+    uint64_t renamed = 0;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      NameRef& stem = catalog_.samples[i].stem;
+      renamed += keys_[i].at != stem.at || keys_[i].bytes != stem.bytes;
+      stem = keys_[i];
+    }
+    return renamed;
+  }
 
  private:
   static constexpr uint32_t kFree = UINT32_MAX;
   Catalog& catalog_;
-  std::vector<NameRef> keys_;
-  std::vector<uint32_t> slots_;
+  BigVector<NameRef> keys_;
+  BigVector<uint32_t> slots_;
   const size_t mask_;
 };
 
 }  // namespace
 
-std::vector<NameRef> make_keys(Catalog& catalog) {
+uint64_t make_keys(Catalog& catalog) {
   const size_t samples = catalog.samples.size();
   KeyTable table(catalog);
   std::string original, safe, key;
@@ -111,8 +121,8 @@ std::vector<NameRef> make_keys(Catalog& catalog) {
   };
   const auto limit_of = [&](size_t i) {
     size_t longest = 0;
-    for (uint64_t c = catalog.samples[i].first_cell; c < catalog.end_cell(i); ++c)
-      longest = std::max(longest, catalog.fields[catalog.cells[c].field].size());
+    for (const Cell& cell : SampleCells(catalog, i))
+      longest = std::max(longest, catalog.fields[cell.field].size());
     return std::max(kLeastKeyBytes, kMostNameBytes - std::min(kMostNameBytes, longest + 1));
   };
 
@@ -133,7 +143,7 @@ std::vector<NameRef> make_keys(Catalog& catalog) {
       if (table.give(i, key)) break;
     }
   }
-  return table.take();
+  return table.settle();
 }
 
 std::string recorded_path(const Catalog& catalog, const Cell& cell) {

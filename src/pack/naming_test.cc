@@ -34,7 +34,8 @@ using Names = std::vector<std::string>;
 
 Names keys_of(Catalog catalog) {
   Names names;
-  for (const NameRef key : make_keys(catalog)) names.emplace_back(catalog.name(key));
+  make_keys(catalog);
+  for (const CatalogSample& sample : catalog.samples) names.emplace_back(catalog.name(sample.stem));
   return names;
 }
 

@@ -405,11 +405,8 @@ Status Packer::write(const Plan& plan) {
     bool streamed = false;
     for (uint64_t i = shard.first;
          i < shard.first + shard.count && !streamed && !plan.catalog.streams.empty(); ++i) {
-      const uint64_t sample = plan.order[i];
-      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
-           ++cell) {
-        streamed |= plan.catalog.cells[cell].origin == Origin::stream;
-      }
+      for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
+        streamed |= cell.origin == Origin::stream;
     }
     (streamed ? to_scatter : to_write).push_back(number);
     all.push_back(number);

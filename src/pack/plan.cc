@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kDefaultShardBytes = 512'000'000;
 constexpr uint64_t kMostShards = 1'000'000;  // as many as six digits number
+constexpr uint64_t kMostSamples = UINT32_MAX - 1;
 
 std::string_view order_name(PackOrder order) {
   switch (order) {
@@ -33,22 +34,20 @@ std::string_view order_name(PackOrder order) {
 // What a sample will take in its shard, about exactly: a head of 512 bytes and padding for each field, as in
 // a tar.
 uint64_t packed_bytes(const Plan& plan, uint64_t sample) {
-  const Catalog& catalog = plan.catalog;
   uint64_t bytes = 0;
-  for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
-    bytes += 512 + (plan.expected_size(catalog.cells[cell]) + 511) / 512 * 512;
-  }
+  for (const Cell& cell : SampleCells(plan.catalog, sample))
+    bytes += 512 + (plan.expected_size(cell) + 511) / 512 * 512;
   return bytes;
 }
 
 // Samples class by class, dealt out to shards in turn: each shard gets each class in proportion, to one
 // sample.
-void stratify(const Catalog& catalog, std::vector<uint64_t>& samples, uint64_t shards, Random& random) {
+void stratify(const Catalog& catalog, BigVector<uint32_t>& samples, uint64_t shards, Random& random) {
   random.shuffle(samples, 0, samples.size());
-  std::stable_sort(samples.begin(), samples.end(), [&](uint64_t a, uint64_t b) {
+  std::stable_sort(samples.begin(), samples.end(), [&](uint32_t a, uint32_t b) {
     return catalog.samples[a].label < catalog.samples[b].label;
   });
-  std::vector<uint64_t> dealt;
+  BigVector<uint32_t> dealt;
   dealt.reserve(samples.size());
   for (uint64_t shard = 0; shard < shards; ++shard) {
     const size_t begin = dealt.size();
@@ -60,7 +59,7 @@ void stratify(const Catalog& catalog, std::vector<uint64_t>& samples, uint64_t s
 
 // Ends of the shards in `samples`: counts that differ by one at most, or bytes as even as whole samples
 // allow.
-std::vector<uint64_t> cut(const Plan& plan, const std::vector<uint64_t>& samples, uint64_t shards,
+std::vector<uint64_t> cut(const Plan& plan, const BigVector<uint32_t>& samples, uint64_t shards,
                           bool by_bytes, uint64_t total_bytes) {
   std::vector<uint64_t> ends;
   if (!by_bytes) {
@@ -172,14 +171,14 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
   plan.compress = options.compress == "auto" ? "none" : options.compress;
   PACKTRAIN_ASSIGN(identity, plan_identity(storage, options));
   plan.identity = std::move(identity);
+  if (catalog.samples.size() > kMostSamples)
+    return Status(Code::unsupported, "the source has " + count_in_words(catalog.samples.size()) +
+                                         " samples, and a dataset at most " + count_in_words(kMostSamples) +
+                                         "; pack it as several datasets");
   plan.fingerprint = source_fingerprint(catalog);
   plan.pipelines.push_back({});
   plan.catalog = std::move(catalog);
-  plan.keys = make_keys(plan.catalog);
-  for (size_t i = 0; i < plan.keys.size(); ++i) {
-    const NameRef stem = plan.catalog.samples[i].stem;
-    if (plan.keys[i].at != stem.at || plan.keys[i].bytes != stem.bytes) ++plan.renamed;
-  }
+  plan.renamed = make_keys(plan.catalog);
   PACKTRAIN_TRY(resolve_containers(plan));
 
   PACKTRAIN_ASSIGN(conversion, parse_conversion(options));
@@ -192,9 +191,11 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     return Status(Code::unsupported,
                   "there is no format '" + options.format + "'; packtrain doctor lists them");
   const size_t splits = plan.catalog.splits.size();
-  std::vector<std::vector<uint64_t>> of_split(splits);
-  std::vector<uint64_t> bytes(splits);
-  for (uint64_t i = 0; i < plan.catalog.samples.size(); ++i) {
+  std::vector<BigVector<uint32_t>> of_split(splits);
+  std::vector<uint64_t> bytes(splits), counts(splits);
+  for (const CatalogSample& sample : plan.catalog.samples) ++counts[sample.split];
+  for (size_t split = 0; split < splits; ++split) of_split[split].reserve(counts[split]);
+  for (uint32_t i = 0; i < plan.catalog.samples.size(); ++i) {
     const uint32_t split = plan.catalog.samples[i].split;
     of_split[split].push_back(i);
     bytes[split] += packed_bytes(plan, i);
@@ -205,7 +206,7 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
                                     " asks for a shard for each rank, which is more than --shards " +
                                     std::to_string(options.shards) + "; the larger number holds");
   for (uint32_t split = 0; split < splits; ++split) {
-    std::vector<uint64_t>& samples = of_split[split];
+    BigVector<uint32_t>& samples = of_split[split];
     if (samples.empty()) continue;
     const bool by_bytes = options.shards == 0 && options.shard_bytes != 0;
     const uint64_t shard_bytes = options.shard_bytes != 0 ? options.shard_bytes : kDefaultShardBytes;

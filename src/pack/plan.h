@@ -33,16 +33,15 @@ struct ShardPlan {
   uint64_t first = 0, count = 0;  // a range of Plan::order
 };
 
-// A plain value; about 200 bytes a file for a tree of photographs.
+// A plain value; about 100 bytes a file for a tree of photographs.
 struct Plan {
   // Cells of Origin::container have been turned into pieces: `where` is the first, `inner_field` their
-  // number.
+  // number. Stems have become keys.
   Catalog catalog;
-  std::vector<NameRef> keys;  // per sample of the catalog
   std::vector<PieceFile> piece_files;
   std::vector<Pipeline> pipelines;
   std::vector<Piece> pieces;
-  std::vector<uint64_t> order;  // samples of the catalog, shard by shard, split by split
+  BigVector<uint32_t> order;  // samples of the catalog, shard by shard, split by split
   std::vector<ShardPlan> shards;
   std::string format;
   std::string compress;                    // "none" or a codec
@@ -56,7 +55,7 @@ struct Plan {
 
   // What the cell will take in the dataset: about, where it is converted.
   uint64_t expected_size(const Cell& cell) const;
-  std::string_view key(uint64_t sample) const { return catalog.name(keys[sample]); }
+  std::string_view key(uint64_t sample) const { return catalog.name(catalog.samples[sample].stem); }
 };
 
 // The options that the output's bytes depend on, as one line of JSON: equal lines, equal bytes.

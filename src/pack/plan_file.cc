@@ -79,7 +79,7 @@ Result<std::vector<std::string>> read_table(std::span<const uint64_t> ends, std:
 
 template <class T, class Items, class Get>
 void add_column(NpzWriter& writer, std::string_view name, const Items& items, Get get) {
-  std::vector<T> values;
+  BigVector<T> values;
   values.reserve(items.size());
   for (const auto& item : items) values.push_back(static_cast<T>(get(item)));
   writer.add(name, values);
@@ -113,6 +113,7 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   }
   json.append("compressed", strings(plan.compressed)).append("compression", findings_json(plan.findings));
   json.append("fields", strings(catalog.fields))
+      .append("label_field", uint64_t{catalog.label_field})
       .append("files", catalog.files)
       .append("bytes", catalog.bytes);
   const Skipped& skipped = catalog.skipped;
@@ -172,7 +173,6 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   add_column<uint32_t>(writer, "cell.inner", catalog.cells, [](const Cell& c) { return c.inner_field; });
   add_column<uint64_t>(writer, "cell.where", catalog.cells, [](const Cell& c) { return c.where; });
   add_column<uint64_t>(writer, "cell.size", catalog.cells, [](const Cell& c) { return c.size; });
-  add_column<int64_t>(writer, "cell.mtime", catalog.cells, [](const Cell& c) { return c.mtime_ns; });
   add_column<uint64_t>(writer, "cell.path", catalog.cells, [](const Cell& c) { return c.path.at; });
   add_column<uint32_t>(writer, "cell.path_bytes", catalog.cells, [](const Cell& c) { return c.path.bytes; });
   add_column<uint64_t>(writer, "sample.cell", catalog.samples,
@@ -180,13 +180,11 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
   add_column<int64_t>(writer, "sample.label", catalog.samples,
                       [](const CatalogSample& s) { return s.label; });
   add_column<uint32_t>(writer, "sample.split", catalog.samples,
-                       [](const CatalogSample& s) { return s.split; });
-  add_column<uint64_t>(writer, "sample.stem", catalog.samples,
+                       [](const CatalogSample& s) { return s.split | s.label_is_field << 31; });
+  add_column<uint64_t>(writer, "sample.key", catalog.samples,
                        [](const CatalogSample& s) { return s.stem.at; });
-  add_column<uint32_t>(writer, "sample.stem_bytes", catalog.samples,
+  add_column<uint32_t>(writer, "sample.key_bytes", catalog.samples,
                        [](const CatalogSample& s) { return s.stem.bytes; });
-  add_column<uint64_t>(writer, "sample.key", plan.keys, [](const NameRef& k) { return k.at; });
-  add_column<uint32_t>(writer, "sample.key_bytes", plan.keys, [](const NameRef& k) { return k.bytes; });
   std::vector<PieceFile> files = plan.piece_files;
   files.insert(files.end(), catalog.streams.begin(), catalog.streams.end());
   add_column<uint64_t>(writer, "file.bytes", files, [](const PieceFile& f) { return f.bytes; });
@@ -215,16 +213,7 @@ std::string encode_plan(const Plan& plan) {
 }
 
 Status write_plan(Storage& storage, const std::string& path, const Plan& plan, const WriteOptions& options) {
-  PACKTRAIN_ASSIGN(file, storage.create(path, 0, options));
-  NpzWriter writer([&](uint64_t offset, Bytes bytes) -> Status {
-    PACKTRAIN_TRY(file->resize(offset + bytes.size()));
-    return file->write_at(offset, bytes);
-  });
-  add_columns(plan, writer);
-  Status status = writer.finish_to_sink();
-  if (status.ok()) status = file->commit();
-  if (!status.ok()) file->discard();
-  return status;
+  return write_npz(storage, path, options, [&](NpzWriter& writer) { add_columns(plan, writer); });
 }
 
 namespace {
@@ -286,6 +275,7 @@ Result<Plan> decode_plan(Bytes bytes) {
     plan.cost.largest_difference = static_cast<uint32_t>(parts[5].as_uint());
   }
   catalog.fields = strings(json["fields"]);
+  catalog.label_field = static_cast<uint16_t>(json["label_field"].as_uint());
   catalog.files = json["files"].as_uint();
   catalog.bytes = json["bytes"].as_uint();
   if (const auto& skipped = json["skipped"].items(); skipped.size() == 6) {
@@ -346,32 +336,28 @@ Result<Plan> decode_plan(Bytes bytes) {
 
   catalog.names = columns.text("names");
   catalog.texts = columns.text("texts");
-  const auto order = columns.get<uint64_t>("order");
+  const auto order = columns.get<uint32_t>("order");
   plan.order.assign(order.begin(), order.end());
   const auto kind = columns.get<uint64_t>("cell.kind"), where = columns.get<uint64_t>("cell.where"),
              size = columns.get<uint64_t>("cell.size"), path = columns.get<uint64_t>("cell.path");
   const auto inner = columns.get<uint32_t>("cell.inner"),
              path_bytes = columns.get<uint32_t>("cell.path_bytes");
-  const auto mtime = columns.get<int64_t>("cell.mtime");
   const auto piece_kind = columns.get<uint64_t>("piece.kind"), offset = columns.get<uint64_t>("piece.offset"),
              stored = columns.get<uint64_t>("piece.stored"), raw = columns.get<uint64_t>("piece.raw"),
              start = columns.get<uint64_t>("piece.start"), length = columns.get<uint64_t>("piece.length");
   const auto piece_check = columns.get<uint32_t>("piece.check");
-  const auto first_cell = columns.get<uint64_t>("sample.cell"), stem = columns.get<uint64_t>("sample.stem"),
-             key = columns.get<uint64_t>("sample.key");
+  const auto first_cell = columns.get<uint64_t>("sample.cell"), key = columns.get<uint64_t>("sample.key");
   const auto label = columns.get<int64_t>("sample.label");
   const auto split = columns.get<uint32_t>("sample.split"),
-             stem_bytes = columns.get<uint32_t>("sample.stem_bytes"),
              key_bytes = columns.get<uint32_t>("sample.key_bytes"),
              shard_split = columns.get<uint32_t>("shard.split");
   const auto shard_count = columns.get<uint64_t>("shard.count");
   const size_t cells = kind.size(), samples = first_cell.size(), pieces = piece_kind.size();
   if (columns.missing() || where.size() != cells || size.size() != cells || path.size() != cells ||
-      inner.size() != cells || path_bytes.size() != cells || mtime.size() != cells ||
-      offset.size() != pieces || stored.size() != pieces || raw.size() != pieces || start.size() != pieces ||
-      length.size() != pieces || piece_check.size() != pieces || stem.size() != samples ||
-      key.size() != samples || label.size() != samples || split.size() != samples ||
-      stem_bytes.size() != samples || key_bytes.size() != samples || order.size() != samples ||
+      inner.size() != cells || path_bytes.size() != cells || offset.size() != pieces ||
+      stored.size() != pieces || raw.size() != pieces || start.size() != pieces || length.size() != pieces ||
+      piece_check.size() != pieces || key.size() != samples || label.size() != samples ||
+      split.size() != samples || key_bytes.size() != samples || order.size() != samples ||
       shard_split.size() != shard_first.size() || shard_count.size() != shard_first.size()) {
     return damaged;
   }
@@ -380,7 +366,6 @@ Result<Plan> decode_plan(Bytes bytes) {
   for (size_t i = 0; i < cells; ++i) {
     catalog.cells[i] = {.where = where[i],
                         .size = size[i],
-                        .mtime_ns = mtime[i],
                         .path = {path[i], path_bytes[i]},
                         .source = static_cast<uint32_t>(kind[i] >> 32),
                         .inner_field = inner[i],
@@ -389,11 +374,9 @@ Result<Plan> decode_plan(Bytes bytes) {
                         .converted = (kind[i] >> 24 & 1) != 0};
   }
   catalog.samples.resize(samples);
-  plan.keys.resize(samples);
-  for (size_t i = 0; i < samples; ++i) {
-    catalog.samples[i] = {first_cell[i], label[i], {stem[i], stem_bytes[i]}, split[i]};
-    plan.keys[i] = {key[i], key_bytes[i]};
-  }
+  for (size_t i = 0; i < samples; ++i)
+    catalog.samples[i] = {
+        first_cell[i], label[i], {key[i], key_bytes[i]}, split[i] & 0x7fffffff, split[i] >> 31};
   plan.pieces.resize(pieces);
   for (size_t i = 0; i < pieces; ++i) {
     plan.pieces[i] = {static_cast<uint32_t>(piece_kind[i]),

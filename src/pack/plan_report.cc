@@ -16,11 +16,8 @@ uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) {
     bytes += kTarEnd;
     const ShardPlan& shard = plan.shards[number];
     for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-      const uint64_t sample = plan.order[i];
-      for (uint64_t cell = plan.catalog.samples[sample].first_cell; cell < plan.catalog.end_cell(sample);
-           ++cell) {
-        bytes += 512 + (plan.expected_size(plan.catalog.cells[cell]) + 511) / 512 * 512;
-      }
+      for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
+        bytes += 512 + (plan.expected_size(cell) + 511) / 512 * 512;
     }
   }
   return bytes;
@@ -40,8 +37,11 @@ void describe_plan(const Plan& plan, const std::vector<std::string>& sidecars, P
   report.temporary_skipped = skipped.temporary;
   report.other_skipped = skipped.special + skipped.broken_links + skipped.loops;
   std::vector<bool> used(plan.catalog.fields.size(), !plan.conversion.any());
-  if (plan.conversion.any())  // which leaves names behind that no field has any more
+  if (plan.conversion.any()) {  // which leaves names behind that no field has any more
     for (const Cell& cell : plan.catalog.cells) used[cell.field] = true;
+    for (const CatalogSample& sample : plan.catalog.samples)
+      if (sample.label_is_field) used[plan.catalog.label_field] = true;
+  }
   for (size_t i = 0; i < used.size(); ++i)
     if (used[i]) report.fields.push_back(plan.catalog.fields[i]);
   std::sort(report.fields.begin(), report.fields.end());

@@ -82,7 +82,7 @@ size_t shards_in_work(const WriteContext& context, const std::vector<uint32_t>& 
   uint64_t most_samples = 1;
   for (const uint32_t number : shards) most_samples = std::max(most_samples, plan.shards[number].count);
   const uint64_t cells_a_sample =
-      plan.catalog.cells.size() / std::max<size_t>(plan.catalog.samples.size(), 1) + 1;
+      plan.catalog.count_fields() / std::max<size_t>(plan.catalog.samples.size(), 1) + 1;
   const uint64_t layout = most_samples * cells_a_sample * kLayoutBytesPerCell;
   return std::clamp<size_t>(std::min<uint64_t>(context.threads, kLayoutMemory / layout), 1,
                             kMostShardsInWork);
@@ -148,6 +148,9 @@ class PlannedWriter {
     Lock lock(mutex_);
     if (failure_.ok()) failure_ = status;
     changed_.notify_all();
+  }
+  Cell cell_of(const ShardLayout& layout, const PlannedMember& member) const {
+    return context_.plan.catalog.cell(member.cell, layout.samples[member.sample]);
   }
   LaidMember laid(const ShardLayout& layout, size_t member, uint32_t crc) const {
     const PlannedMember& planned = layout.members[member];
@@ -252,7 +255,7 @@ void PlannedWriter::note_image(ShardInWork& shard, const PlannedMember& member, 
 }
 
 Status PlannedWriter::note_bad(ShardInWork& shard, const PlannedMember& member, const Status& status) {
-  const Cell& cell = context_.plan.catalog.cells[member.cell];
+  const Cell cell = cell_of(shard.layout, member);
   if (!is_bad_sample(status)) return status.at(printable(context_.fetcher.source_path(cell)));
   Lock lock(shard.mutex);
   const uint64_t sample = shard.layout.samples[member.sample];
@@ -281,8 +284,7 @@ Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& sc
     const MutableBytes data = buffer.subspan(member.data_offset - begin, member.size);
     const MutableBytes padding =
         buffer.subspan(member.data_offset + member.size - begin, next - member.data_offset - member.size);
-    if (Status status = context_.fetcher.fetch(context_.plan.catalog.cells[member.cell], data);
-        !status.ok()) {
+    if (Status status = context_.fetcher.fetch(cell_of(layout, member), data); !status.ok()) {
       PACKTRAIN_TRY(note_bad(shard, member, status));
       sound = false;  // the shard will be laid out anew; the rest of the unit is still read, to find all that
                       // is bad
@@ -318,8 +320,8 @@ Status PlannedWriter::write_large(ShardInWork& shard, size_t number) {
     uint32_t check = 0, zip_check = 0;
     uint64_t done = 0;
     Status written;  // a failure to write is not the sample's fault
-    const Status status = context_.fetcher.fetch_pieces(
-        context_.plan.catalog.cells[member.cell], kStreamBytes, [&](Bytes bytes) -> Status {
+    const Status status =
+        context_.fetcher.fetch_pieces(cell_of(layout, member), kStreamBytes, [&](Bytes bytes) -> Status {
           if (done == 0) note_image(shard, member, bytes);
           check = crc32c(bytes, check);
           if (layout_.needs_crc32) zip_check = crc32(bytes, zip_check);

@@ -65,7 +65,7 @@ Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layou
           if (width != 0) builder.set_image_size(width, height);
           sidecar.begin_sample(member.head_offset);
         }
-        const Cell& cell = catalog.cells[member.cell];
+        const Cell cell = catalog.cell(member.cell, sample);
         builder.add_field(catalog.fields[cell.field], number, member.data_offset, member.size,
                           CheckKind::crc32c, rows.checks[members++], recorded_path(catalog, cell));
         sidecar.add_member(catalog.fields[cell.field], name, member.data_offset, member.size);
@@ -147,8 +147,7 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
     builder.set_label(catalog.samples[sample].label);
     if (rows.widths[row] != 0) builder.set_image_size(rows.widths[row], rows.heights[row]);
     ++row;
-    for (uint64_t c = catalog.samples[sample].first_cell; c < catalog.end_cell(sample); ++c) {
-      const Cell& cell = catalog.cells[c];
+    for (const Cell& cell : SampleCells(catalog, sample)) {
       const std::string& field = catalog.fields[cell.field];
       if (!written.has(field)) continue;
       const uint32_t there = container_field[cell.field];
@@ -168,9 +167,9 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
 
 void reserve_for(const Plan& plan, IndexBuilder& builder) {
   uint64_t key_bytes = 0, path_bytes = 0;
-  for (const NameRef key : plan.keys) key_bytes += key.bytes;
+  for (const CatalogSample& sample : plan.catalog.samples) key_bytes += sample.stem.bytes;
   for (const Cell& cell : plan.catalog.cells) path_bytes += cell.path.bytes;
-  builder.reserve(plan.keys.size(), plan.catalog.cells.size(), key_bytes, path_bytes);
+  builder.reserve(plan.catalog.samples.size(), plan.catalog.count_fields(), key_bytes, path_bytes);
 }
 
 Json source_facts(const Plan& plan, const std::vector<BadSample>& left_out, uint64_t samples_left_out) {
@@ -365,7 +364,6 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   give_back(plan.catalog.samples);
   give_back(plan.catalog.cells);
   give_back(plan.catalog.names);
-  give_back(plan.keys);
   give_back(plan.order);
   report.samples = builder.samples();
   IndexBuilder::Finished finished = builder.finish();

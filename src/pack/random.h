@@ -24,8 +24,8 @@ class Random {
       if (static_cast<uint64_t>(product) >= (-bound) % bound) return static_cast<uint64_t>(product >> 64);
     }
   }
-  template <class T>
-  void shuffle(std::vector<T>& items, size_t begin, size_t end) {
+  template <class Vector>
+  void shuffle(Vector& items, size_t begin, size_t end) {
     for (size_t i = end; i > begin + 1; --i) std::swap(items[i - 1], items[begin + below(i - begin)]);
   }
 

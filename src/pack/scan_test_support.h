@@ -34,11 +34,12 @@ inline std::vector<std::string> described(const Catalog& catalog) {
     std::string line = catalog.splits[sample.split] + "/";
     line += sample.label == kNoLabel ? "-" : std::to_string(sample.label);
     line += " " + std::string(catalog.name(sample.stem)) + ":";
-    for (uint64_t c = sample.first_cell; c < catalog.end_cell(i); ++c) {
-      const Cell& cell = catalog.cells[c];
+    for (const Cell& cell : SampleCells(catalog, i)) {
       line += " " + catalog.fields[cell.field] + "=";
       if (cell.origin == Origin::text) {
         line += "'" + catalog.texts.substr(cell.where, cell.size) + "'";
+      } else if (cell.origin == Origin::label) {
+        line += "'" + label_text(static_cast<int64_t>(cell.where)) + "'";
       } else {
         line += std::string(catalog.name(cell.path));
       }
@@ -52,7 +53,8 @@ using Lines = std::vector<std::string>;
 
 inline Lines key_names(Catalog catalog) {
   Lines names;
-  for (const NameRef key : make_keys(catalog)) names.emplace_back(catalog.name(key));
+  make_keys(catalog);
+  for (const CatalogSample& sample : catalog.samples) names.emplace_back(catalog.name(sample.stem));
   return names;
 }
 

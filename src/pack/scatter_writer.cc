@@ -124,7 +124,8 @@ Status ScatterWriter::write(const std::vector<uint32_t>& numbers) {
                                                      shard_write_options(context_)));
     shard.writer = std::move(writer);
     for (size_t m = 0; m < shard.layout.members.size(); ++m) {
-      const Cell& cell = catalog.cells[shard.layout.members[m].cell];
+      const PlannedMember& member = shard.layout.members[m];
+      const Cell cell = catalog.cell(member.cell, shard.layout.samples[member.sample]);
       if (cell.origin == Origin::stream) {
         targets.push_back({cell.source, cell.where, static_cast<uint32_t>(i), m});
         continue;

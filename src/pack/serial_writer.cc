@@ -34,7 +34,7 @@ struct ReadySample {
   uint32_t width = 0, height = 0;
   std::array<char, kSourceHashBytes> source_hash{};  // zeros where nothing was converted
   Status status;
-  const Cell* failed = nullptr;  // the cell that `status` is about
+  Cell failed;  // the cell that `status` is about
 
   uint64_t size() const {
     uint64_t sum = 0;
@@ -60,18 +60,16 @@ class SampleMaker {
   // What went wrong is in the sample.
   ReadySample make(uint64_t sample) {
     const Catalog& catalog = context_.plan.catalog;
-    const uint64_t first = catalog.samples[sample].first_cell, end = catalog.end_cell(sample);
     ReadySample ready;
-    ready.bytes.resize(end - first);
-    for (uint64_t at = first; at < end; ++at) {
-      const Cell& cell = catalog.cells[at];
+    const SampleCells cells(catalog, sample);
+    ready.bytes.reserve(cells.size());
+    for (const Cell& cell : cells) {
       if (!context_.fields.has(catalog.fields[cell.field])) continue;
-      std::vector<std::byte>& data = ready.bytes[at - first];
-      data.resize(cell.size);
+      std::vector<std::byte>& data = ready.bytes.emplace_back(cell.size);
       ready.status = context_.fetcher.fetch(cell, data);
       if (ready.status.ok() && cell.converted) ready.status = convert(data, ready);
       if (!ready.status.ok()) {
-        ready.failed = &cell;
+        ready.failed = cell;
         break;
       }
       ready.checks.push_back(crc32c(data));
@@ -183,8 +181,8 @@ class SerialWriter {
 uint64_t SerialWriter::expected_bytes(uint64_t sample) const {
   const Catalog& catalog = context_.plan.catalog;
   uint64_t bytes = 0;
-  for (uint64_t at = catalog.samples[sample].first_cell; at < catalog.end_cell(sample); ++at)
-    bytes += std::max(catalog.cells[at].size, context_.plan.expected_size(catalog.cells[at]));
+  for (const Cell& cell : SampleCells(catalog, sample))
+    bytes += std::max(cell.size, context_.plan.expected_size(cell));
   return bytes;
 }
 
@@ -261,9 +259,8 @@ Result<std::unique_ptr<ContainerWriter>> SerialWriter::create(const ShardPlan& s
   spec.fields = context_.fields.names;
   spec.labels = context_.fields.labels;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-    const uint64_t sample = plan.order[i];
-    for (uint64_t at = plan.catalog.samples[sample].first_cell; at < plan.catalog.end_cell(sample); ++at)
-      spec.expected_bytes += plan.expected_size(plan.catalog.cells[at]) + 256;
+    for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
+      spec.expected_bytes += plan.expected_size(cell) + 256;
   }
   if (!context_.format.inner_file.empty()) {
     // Making a folder would make OUT.part again, should another task have published it meanwhile.
@@ -289,9 +286,9 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
         return Status(Code::stopped, "stopped; run the same command again to go on");
       if (!ready.status.ok()) {
         if (!is_bad_sample(ready.status))
-          return ready.status.at(printable(context_.fetcher.source_path(*ready.failed)));
+          return ready.status.at(printable(context_.fetcher.source_path(ready.failed)));
         rows.left_out.push_back(sample);
-        rows.reasons.push_back(bad_sample(context_, sample, *ready.failed, ready.status));
+        rows.reasons.push_back(bad_sample(context_, sample, ready.failed, ready.status));
         continue;
       }
       if (catalog.samples[sample].split != split) {

@@ -35,13 +35,18 @@ uint64_t walk_shard(const Plan& plan, const ShardPlan& shard, const Layout& form
     look_ahead(plan, i, shard.first + shard.count);
     const uint64_t sample = plan.order[i];
     if (std::binary_search(left_out.begin(), left_out.end(), sample)) continue;
-    for (uint64_t cell = catalog.samples[sample].first_cell; cell < catalog.end_cell(sample); ++cell) {
-      name.assign(plan.key(sample)).append(1, '.').append(catalog.fields[catalog.cells[cell].field]);
-      const uint64_t size = member < sizes.size() ? sizes[member] : catalog.cells[cell].size;
+    const SampleCells cells(catalog, sample);
+    for (auto cell = cells.begin(); cell != cells.end(); ++cell) {
+      name.assign(plan.key(sample)).append(1, '.').append(catalog.fields[cell->field]);
+      const uint64_t size = member < sizes.size() ? sizes[member] : cell->size;
       ++member;
       const uint64_t head = format.head_bytes(name, size, at);
-      each({.cell = cell, .head_offset = at, .data_offset = at + head, .size = size, .sample = number}, name,
-           sample);
+      each({.cell = cell.number(),
+            .head_offset = at,
+            .data_offset = at + head,
+            .size = size,
+            .sample = number},
+           name, sample);
       at += head + size + format.padding(size);
     }
     ++number;

@@ -13,7 +13,7 @@
 namespace packtrain {
 
 struct PlannedMember {
-  uint64_t cell = 0;  // of the catalog
+  uint64_t cell = 0;  // of the catalog, or kLabelCell
   uint64_t head_offset = 0, data_offset = 0, size = 0;
   uint64_t name_at = 0;
   uint32_t name_bytes = 0;
@@ -22,10 +22,10 @@ struct PlannedMember {
 
 // Immutable once made; about 60 bytes and the name for each member.
 struct ShardLayout {
-  std::vector<uint64_t> samples;       // of the catalog, in the order of the shard, without those left out
-  std::vector<uint64_t> first_member;  // per sample; one more at the end
-  std::vector<PlannedMember> members;
-  std::string names;
+  BigVector<uint64_t> samples;       // of the catalog, in the order of the shard, without those left out
+  BigVector<uint64_t> first_member;  // per sample; one more at the end
+  BigVector<PlannedMember> members;
+  BigString names;
   uint64_t tail_offset = 0;
   uint64_t bytes = 0;
 

@@ -4,9 +4,9 @@
 #include "index/npz.h"
 
 namespace packtrain {
+namespace {
 
-std::string encode_rows(const ShardRows& rows) {
-  NpzWriter writer;
+void add_row_columns(const ShardRows& rows, NpzWriter& writer) {
   writer.add("bytes", std::vector<uint64_t>{rows.bytes});
   writer.add("check", rows.checks);
   if (!rows.sizes.empty()) writer.add("size", rows.sizes);
@@ -20,7 +20,13 @@ std::string encode_rows(const ShardRows& rows) {
   for (const BadSample& bad : rows.reasons)
     for (const std::string* text : {&bad.path, &bad.what, &bad.key}) reasons.append(*text).append(1, '\0');
   writer.add("reasons", reasons);
-  return writer.finish();
+}
+
+}  // namespace
+
+Status write_rows(Storage& storage, const std::string& path, const ShardRows& rows,
+                  const WriteOptions& options) {
+  return write_npz(storage, path, options, [&](NpzWriter& writer) { add_row_columns(rows, writer); });
 }
 
 Result<ShardRows> decode_rows(Bytes bytes) {

@@ -9,6 +9,7 @@
 #include "pack/plan.h"
 #include "packtrain/pack.h"
 #include "packtrain/status.h"
+#include "packtrain/storage.h"
 
 namespace packtrain {
 
@@ -25,7 +26,8 @@ struct ShardRows {
   std::vector<BadSample> reasons;  // for each of their bad files
 };
 
-std::string encode_rows(const ShardRows& rows);
+Status write_rows(Storage& storage, const std::string& path, const ShardRows& rows,
+                  const WriteOptions& options);
 Result<ShardRows> decode_rows(Bytes bytes);
 // Beside the shards, also of one that lies in a folder of its own.
 inline std::string rows_name(const ShardPlan& shard) {

@@ -45,17 +45,17 @@ PieceFile shard_facts(const Dataset& dataset, uint32_t shard) {
   return {dataset.shard_path(shard), spec.bytes, spec.hash.empty() ? spec.mtime_ns : 0};
 }
 
-// Whether sample `i` of one and `j` of the other have the same name, label, split and made text.
+// Whether sample `i` of one and `j` of the other have the same key, label, split and made text.
 bool same_but_for_files(const Catalog& a, size_t i, const Catalog& b, size_t j) {
   const CatalogSample &x = a.samples[i], &y = b.samples[j];
   if (a.name(x.stem) != b.name(y.stem) || x.label != y.label || a.splits[x.split] != b.splits[y.split])
     return false;
-  const uint64_t cells = a.end_cell(i) - x.first_cell;
-  if (cells != b.end_cell(j) - y.first_cell) return false;
-  for (uint64_t c = 0; c < cells; ++c) {
-    const Cell &p = a.cells[x.first_cell + c], &q = b.cells[y.first_cell + c];
-    if (p.origin != q.origin || p.size != q.size || a.fields[p.field] != b.fields[q.field]) return false;
-    if (p.origin == Origin::text && a.texts.compare(p.where, p.size, b.texts, q.where, q.size) != 0)
+  const SampleCells these(a, i), those(b, j);
+  if (these.size() != those.size()) return false;
+  for (auto p = these.begin(), q = those.begin(); p != these.end(); ++p, ++q) {
+    if (p->origin != q->origin || p->size != q->size || a.fields[p->field] != b.fields[q->field])
+      return false;
+    if (p->origin == Origin::text && a.texts.compare(p->where, p->size, b.texts, q->where, q->size) != 0)
       return false;
   }
   return true;
@@ -94,9 +94,8 @@ class Differences {
     std::unordered_map<std::string_view, Known> before;
     for (size_t sample = 0; sample < then_.samples.size(); ++sample) {
       for (uint64_t c = then_.samples[sample].first_cell; c < then_.end_cell(sample); ++c) {
-        const Cell& cell = then_.cells[c];
-        if (cell.origin == Origin::file)
-          before.emplace(then_.name(cell.path), Known{&cell, is_left_out(sample)});
+        if (then_.cells[c].origin == Origin::file)
+          before.emplace(then_.name(then_.cells[c].path), Known{&then_.cells[c], is_left_out(sample)});
       }
     }
     for (const Cell& cell : now_.cells) {
@@ -107,7 +106,7 @@ class Differences {
         continue;
       }
       const auto [known, left_out] = at->second;
-      if (!left_out && (known->size != cell.size || known->mtime_ns != cell.mtime_ns))
+      if (!left_out && (known->size != cell.size || known->mtime_ns() != cell.mtime_ns()))
         add(now_.name(cell.path), " has changed");
       before.erase(at);
     }
@@ -136,11 +135,10 @@ class Differences {
 
   // The same files, but a list may say something else of them now.
   void compare_samples() {
-    std::unordered_set<std::string_view> stems_left_out;
-    for (const uint64_t sample : left_out_) stems_left_out.insert(then_.name(then_.samples[sample].stem));
+    std::unordered_set<std::string_view> keys_left_out;
+    for (const uint64_t sample : left_out_) keys_left_out.insert(then_.name(then_.samples[sample].stem));
     const auto skip = [&](const Catalog& catalog, size_t& i) {
-      while (i < catalog.samples.size() && stems_left_out.contains(catalog.name(catalog.samples[i].stem)))
-        ++i;
+      while (i < catalog.samples.size() && keys_left_out.contains(catalog.name(catalog.samples[i].stem))) ++i;
       return i < catalog.samples.size();
     };
     for (size_t i = 0, j = 0;; ++i, ++j) {
@@ -169,12 +167,11 @@ std::string source_fingerprint(const Catalog& catalog) {
     print.add(catalog.name(of.stem));
     print.add(static_cast<uint64_t>(of.label));
     print.add(catalog.splits[of.split]);
-    for (uint64_t c = of.first_cell; c < catalog.end_cell(sample); ++c) {
-      const Cell& cell = catalog.cells[c];
+    for (const Cell& cell : SampleCells(catalog, sample)) {
       print.add(catalog.fields[cell.field]);
       print.add(static_cast<uint64_t>(cell.origin));
       print.add(cell.size);
-      print.add(static_cast<uint64_t>(cell.mtime_ns));
+      print.add(static_cast<uint64_t>(cell.mtime_ns()));
       print.add(cell.origin == Origin::text ? std::string_view(catalog.texts).substr(cell.where, cell.size)
                                             : catalog.name(cell.path));
     }
@@ -191,9 +188,10 @@ std::string source_fingerprint(const Catalog& catalog) {
   return print.hex();
 }
 
-std::vector<std::string> differences(const Plan& planned, const Catalog& now,
-                                     const std::vector<uint64_t>& left_out, size_t limit) {
+std::vector<std::string> differences(const Plan& planned, Catalog& now, const std::vector<uint64_t>& left_out,
+                                     size_t limit) {
   if (source_fingerprint(now) == planned.fingerprint) return {};
+  make_keys(now);  // as in the plan
   return Differences(planned, now, left_out, limit).find();
 }
 

@@ -18,8 +18,8 @@ inline constexpr std::string_view kIsNew = " is new", kSaysOther = " has another
 
 // Why the sources no longer are what the plan was made from, by name, at most `limit`; empty if they are.
 // Whatever happened to the files of the samples `left_out` (of the plan, sorted) is no difference. Takes no
-// memory to speak of where nothing differs.
-std::vector<std::string> differences(const Plan& planned, const Catalog& now,
-                                     const std::vector<uint64_t>& left_out, size_t limit);
+// memory to speak of where nothing differs; otherwise the stems of `now` become keys.
+std::vector<std::string> differences(const Plan& planned, Catalog& now, const std::vector<uint64_t>& left_out,
+                                     size_t limit);
 
 }  // namespace packtrain

@@ -25,9 +25,7 @@ std::vector<StreamSpool::Member> StreamSpool::members_of(const Plan& plan,
   for (const uint32_t number : shards) {
     const ShardPlan& shard = plan.shards[number];
     for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
-      const uint64_t sample = plan.order[i];
-      for (uint64_t c = catalog.samples[sample].first_cell; c < catalog.end_cell(sample); ++c) {
-        const Cell& cell = catalog.cells[c];
+      for (const Cell& cell : SampleCells(catalog, plan.order[i])) {
         if (cell.origin != Origin::stream || !fields.has(catalog.fields[cell.field])) continue;
         members.push_back({.source = cell.source, .number = cell.where, .size = cell.size});
       }

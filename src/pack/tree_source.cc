@@ -49,7 +49,7 @@ struct Shape {
   std::vector<std::string> folders;  // at the top, in order
 };
 // Of paths from which `skip` bytes were taken; none are of a listing with trouble, which is that of a walk.
-Shape shape_of(const std::string& names, const Listing& listing, size_t skip) {
+Shape shape_of(std::string_view names, const Listing& listing, size_t skip) {
   Shape shape;
   for (const ListedFile& file : listing.files) {
     const std::string_view path = Listing::path(names, file).substr(skip);
@@ -81,7 +81,7 @@ std::string_view class_of(const Listing::Trouble& trouble, bool split_tree) {
 }
 
 // Whether a folder is a class: one at the top, or below a split.
-bool has_classes(const std::string& names, const Listing& listing, size_t skip, const Shape& shape,
+bool has_classes(std::string_view names, const Listing& listing, size_t skip, const Shape& shape,
                  bool split_tree) {
   if (!split_tree) return !shape.folders.empty();
   return std::any_of(listing.trouble.begin(), listing.trouble.end(),
@@ -94,7 +94,7 @@ bool has_classes(const std::string& names, const Listing& listing, size_t skip, 
 
 // Bytes in front of all paths that name a folder around the tree: "photos/" of photos/cat/1.jpg. A lone
 // folder of files is a class, and a lone folder that is called as a split is one.
-size_t wrapping_bytes(const std::string& names, const Listing& listing) {
+size_t wrapping_bytes(std::string_view names, const Listing& listing) {
   size_t skip = 0;
   for (;;) {
     const Shape shape = shape_of(names, listing, skip);
@@ -275,7 +275,7 @@ void add_skipped(const Skipped& from, Skipped& to) {
 // A file that cannot be read here says nothing: packing it will tell why.
 Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source& source,
                                               const Listing& listing) {
-  const std::string& names = context.out.catalog().names;
+  const std::string_view names = context.out.catalog().names;
   std::vector<size_t> files;
   for (size_t i = 0; i < listing.files.size(); ++i)
     if (is_label_file(Listing::path(names, listing.files[i]))) files.push_back(i);
@@ -354,10 +354,10 @@ Status add_walked_tree(ScanContext& context, const Source& source, Listing& list
   PACKTRAIN_ASSIGN(labels, read_label_files(context, source, listing));
   const auto fill = [&](size_t file, Cell& cell) {
     cell.source = root;
-    cell.mtime_ns = kNotLookedAt;
+    cell.set_mtime_ns(kNotLookedAt);
     if (const uint32_t number = listing.files[file].number; number > 0) {
       cell.size = listing.known[number - 1].size;
-      cell.mtime_ns = listing.known[number - 1].mtime_ns;
+      cell.set_mtime_ns(listing.known[number - 1].mtime_ns);
     }
   };
   return add_tree(context, source, listing, {}, fill,

@@ -31,7 +31,7 @@ struct Level {
 
 class Walker {
  public:
-  Walker(Storage& storage, std::string_view root, const WalkOptions& options, std::string& names,
+  Walker(Storage& storage, std::string_view root, const WalkOptions& options, BigString& names,
          ScanProgress& progress)
       : storage_(storage), root_(root), options_(options), names_(names), progress_(progress) {}
 
@@ -248,7 +248,7 @@ class Walker {
   Storage& storage_;
   const std::string root_;
   const WalkOptions& options_;
-  std::string& names_;
+  BigString& names_;
   ScanProgress& progress_;
   Listing out_;
   std::vector<Level> levels_;
@@ -278,8 +278,8 @@ void count_skipped(uint64_t& counter, std::string path, Skipped& skipped) {
   if (skipped.examples.size() < kMostExamples) skipped.examples.push_back(std::move(path));
 }
 
-Result<Listing> walk(Storage& storage, std::string_view folder, const WalkOptions& options,
-                     std::string& names, ScanProgress& progress) {
+Result<Listing> walk(Storage& storage, std::string_view folder, const WalkOptions& options, BigString& names,
+                     ScanProgress& progress) {
   return Walker(storage, folder, options, names, progress).run();
 }
 

@@ -23,7 +23,7 @@ struct ListedFile {
 
 struct Listing {
   // Paths relative to the root, the files of a folder in front of those of its folders, both by byte order.
-  std::vector<ListedFile> files;
+  BigVector<ListedFile> files;
   std::vector<FileInfo> known;  // facts of files behind symlinks: to follow those was to look
   uint64_t folders = 0;         // the root among them
   Skipped skipped;
@@ -36,8 +36,8 @@ struct Listing {
   };
   std::vector<Trouble> trouble;  // folders that could not be listed and links that could not be followed
 
-  static std::string_view path(const std::string& names, const ListedFile& file) {
-    return std::string_view(names).substr(file.at, file.bytes);
+  static std::string_view path(std::string_view names, const ListedFile& file) {
+    return names.substr(file.at, file.bytes);
   }
 };
 
@@ -53,8 +53,8 @@ struct WalkOptions {
 // are followed, one that leads to a folder above itself is counted and left. Appends the paths to `names`. A
 // folder that cannot be read is told in Listing::trouble, and the walk goes on; if that is the root, it
 // fails.
-Result<Listing> walk(Storage& storage, std::string_view folder, const WalkOptions& options,
-                     std::string& names, ScanProgress& progress);
+Result<Listing> walk(Storage& storage, std::string_view folder, const WalkOptions& options, BigString& names,
+                     ScanProgress& progress);
 
 // Counts a name that is left out, and keeps the first few as examples.
 void count_skipped(uint64_t& counter, std::string path, Skipped& skipped);

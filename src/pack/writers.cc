@@ -57,8 +57,7 @@ WriteOptions shard_write_options(const WriteContext& context) {
 Status write_rows(WriteContext& context, const ShardPlan& shard, const ShardRows& rows) {
   WriteOptions options = shard_write_options(context);
   options.durable = false;  // a record that a crash tore fails its checks, and the shard is written again
-  const std::string bytes = encode_rows(rows);
-  return write_whole(context.storage, context.folder + "/" + rows_name(shard), as_bytes(bytes), options);
+  return write_rows(context.storage, context.folder + "/" + rows_name(shard), rows, options);
 }
 
 Status publish_shard(WriteContext& context, const ShardPlan& shard, const ShardRows& rows, Writer& writer) {

@@ -8,8 +8,9 @@ namespace {
 // Whether a "cls" says no more than the label: digits that packtrain made, or as many as the label has in a
 // container of samples. A file of the user's is kept, so that it can be extracted.
 bool says_only(const CatalogSample& sample, const Cell& cell) {
-  return sample.label != kNoLabel && (cell.origin == Origin::text || cell.origin == Origin::container) &&
-         cell.size == std::to_string(sample.label).size();
+  return sample.label != kNoLabel &&
+         (cell.origin == Origin::label || cell.origin == Origin::text || cell.origin == Origin::container) &&
+         cell.size == label_text(sample.label).size();
 }
 
 }  // namespace
@@ -24,8 +25,7 @@ WrittenFields written_fields(const Plan& plan, const Format& format) {
   for (const uint64_t number : plan.order) {
     const CatalogSample& sample = catalog.samples[number];
     written.labels |= sample.label != kNoLabel;
-    for (uint64_t at = sample.first_cell; at < catalog.end_cell(number); ++at) {
-      const Cell& cell = catalog.cells[at];
+    for (const Cell& cell : SampleCells(catalog, number)) {
       used[cell.field] = true;
       if (cell.field == cls_number && !says_only(sample, cell)) written.label_is_number = false;
     }

@@ -1,0 +1,48 @@
+// Columns with a row for each of millions of samples: memory of their own, which goes back to the system when
+// they do. The C library keeps what is freed below a limit that it raises to 32 MiB by itself, and what lies
+// behind keeps it from going back: packing a million files, that was a tenth of all memory.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace packtrain {
+
+// Takes pages from the system for what is large, and is std::allocator for the rest.
+template <class T>
+struct PageAllocator {
+  using value_type = T;
+  static constexpr size_t kLarge = size_t{1} << 20;  // bytes
+
+  PageAllocator() = default;
+  template <class Other>
+  PageAllocator(const PageAllocator<Other>&) {}  // NOLINT: allocators convert into each other
+
+  T* allocate(size_t count) {
+    if (count < kLarge / sizeof(T)) return std::allocator<T>().allocate(count);
+    if (count > PTRDIFF_MAX / sizeof(T)) throw std::bad_array_new_length();
+    void* pages =
+        ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<T*>(pages);
+  }
+  void deallocate(T* data, size_t count) {
+    if (count < kLarge / sizeof(T)) return std::allocator<T>().deallocate(data, count);
+    ::munmap(data, count * sizeof(T));
+  }
+  template <class Other>
+  bool operator==(const PageAllocator<Other>&) const {
+    return true;
+  }
+};
+
+template <class T>
+using BigVector = std::vector<T, PageAllocator<T>>;
+using BigString = std::basic_string<char, std::char_traits<char>, PageAllocator<char>>;
+
+}  // namespace packtrain
