@@ -14,7 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::byte> raw(raw_bytes);
   for (const Pipeline& pipeline :
        {Pipeline{{"deflate"}}, Pipeline{{"zstd"}}, Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}},
-        Pipeline{{"blosc"}}, Pipeline{{"deflate"}, {"zstd"}}}) {
+        Pipeline{{"blosc"}}, Pipeline{{"deflate"}, {"zstd"}}, Pipeline{{"snappy"}}, Pipeline{{"lzf"}},
+        Pipeline{{"zlib"}}, Pipeline{{"fletcher32"}}, Pipeline{{"shuffle", 1 + data[1] % 16u}},
+        Pipeline{{"shuffle", 4}, {"deflate"}}}) {
     (void)decode(pipeline, stored, raw);
   }
   for (const char* codec : {"gzip", "zstd"}) {

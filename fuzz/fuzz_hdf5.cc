@@ -26,11 +26,32 @@ void mend_checksums(std::string& bytes) {
   }
 }
 
+// The same for a tree of the newer kind, if one leaf is all of it, and for the head of a heap.
+void mend_new_records(std::string& bytes) {
+  constexpr size_t kHeapHead = 146, kTreeHead = 38, kLeafHead = 6;
+  const auto mend = [&](size_t at, size_t length) {
+    if (at > bytes.size() || bytes.size() - at < length || length < 4) return;
+    const uint32_t checksum = hdf5_checksum(as_bytes(bytes).subspan(at, length - 4));
+    store_le<uint32_t>(bytes.data() + at + length - 4, checksum);
+  };
+  for (size_t at = bytes.find("FRHP"); at != std::string::npos; at = bytes.find("FRHP", at + 4))
+    mend(at, kHeapHead);
+  for (size_t at = bytes.find("BTHD"); at != std::string::npos; at = bytes.find("BTHD", at + 4)) {
+    mend(at, kTreeHead);
+    if (bytes.size() - at < kTreeHead) return;
+    const auto record = load_le<uint16_t>(bytes.data() + at + 10);
+    const auto root = load_le<uint64_t>(bytes.data() + at + 16);
+    const auto records = load_le<uint16_t>(bytes.data() + at + 24);
+    if (root < bytes.size()) mend(root, kLeafHead + size_t{record} * records + 4);
+  }
+}
+
 }  // namespace
 }  // namespace packtrain
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
+  packtrain::mend_new_records(bytes);
   packtrain::mend_checksums(bytes);
   packtrain::fuzz_container("hdf5", bytes);
   return 0;

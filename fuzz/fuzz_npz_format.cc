@@ -1,6 +1,7 @@
 #include "fuzz/fuzz_container.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  packtrain::fuzz_container("npz", {reinterpret_cast<const char*>(data), size});
+  for (const char* format : {"npz", "npy"})
+    packtrain::fuzz_container(format, {reinterpret_cast<const char*>(data), size});
   return 0;
 }

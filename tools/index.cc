@@ -5,6 +5,7 @@
 #include "packtrain/format.h"
 #include "packtrain/storage.h"
 #include "tools/command.h"
+#include "tools/named_source.h"
 
 namespace packtrain::tools {
 namespace {
@@ -23,12 +24,14 @@ Json names_of(const MembersLeftOut& members) {
 
 Status run_index(const IndexArguments& arguments, Run& run) {
   std::vector<std::string> containers;
-  for (const std::string& pattern : arguments.containers) {
+  MakeIndexOptions options;
+  for (const std::string& argument : arguments.containers) {
+    const auto [split, pattern] = parse_source(argument);
     PACKTRAIN_ASSIGN(paths, expand_paths(posix_storage(), pattern));
     containers.insert(containers.end(), paths.begin(), paths.end());
+    options.splits.resize(containers.size(), split);
   }
   std::vector<Damage> damage;
-  MakeIndexOptions options;
   options.out = arguments.out;
   options.checksum = arguments.checksum;
   options.index.recover = arguments.recover;
@@ -50,6 +53,12 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   }
   run.result().set("columns_left_out", report.columns.count).set("columns_named", names_of(report.columns));
   if (report.columns.count > 0) run.warn("note: " + columns_in_words(report.columns));
+  Json notes = Json::array();
+  for (const std::string& note : report.notes) {
+    notes.push(note);
+    run.warn("note: " + note);
+  }
+  run.result().set("notes", std::move(notes));
   run.result().set("unlabelled_folders", report.unlabelled_folders);
   if (report.unlabelled_folders > 1) {
     run.warn(
@@ -76,8 +85,10 @@ std::function<Status(Run&)> declare_index(Options& options) {
   options.summary("Makes existing containers a dataset in place, without copying them.")
       .example("packtrain index photos.zip")
       .example("packtrain index 'shards/train-{000000..000127}.tar' --out ~/train.pt --checksum")
-      .positionals("CONTAINER", arguments->containers,
-                   "files or folders of any format that pack writes, or patterns of them")
+      .example("packtrain index train=photos-train.arrow val=photos-val.arrow --out photos.pt")
+      .positionals("[NAME=]CONTAINER", arguments->containers,
+                   "files or folders of any format that pack writes, or patterns of them; NAME= names the "
+                   "split that they are")
       .text("--out", arguments->out, "folder of the index (default: CONTAINER.packtrain beside the first)")
       .flag("--checksum", arguments->checksum, "read everything once and record a check of every field")
       .flag("--recover", arguments->recover, "go on behind damage, and say what was lost");

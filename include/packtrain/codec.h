@@ -12,14 +12,30 @@
 
 namespace packtrain {
 
-// One step from raw to stored bytes: "deflate" (raw DEFLATE, no header), "zstd" (one frame), "lz4" (one
-// bare block), "lz4_frame" (one frame), "blosc" (one buffer of Blosc 1; the parameter is the number of bytes
-// in a number, which encoding shuffles by).
+// One step from raw to stored bytes:
+//   "deflate"      raw DEFLATE, no header
+//   "zlib"         the same in a zlib stream
+//   "zstd"         one frame
+//   "lz4"          one bare block
+//   "lz4_frame"    one frame
+//   "snappy"       one block; decoded only
+//   "lzf"          one block of LibLZF; decoded only
+//   "blosc"        one buffer of Blosc 1; the parameter is the number of bytes in a number, which encoding
+//                  shuffles by
+//   "shuffle"      HDF5's: all first bytes of numbers, then all second ones; the parameter is the number of
+//                  bytes in a number
+//   "fletcher32"   HDF5's: a check of four bytes behind the data
+//   "fill"         nothing is stored: `value` again and again; decoded only
 struct CodecStep {
   std::string name;
   uint32_t parameter = 0;  // meaning by codec, 0 if it has none
+  std::string value = {};  // bytes, of "fill" alone
   bool operator==(const CodecStep&) const = default;
 };
+// The pipeline of bytes that are not stored: `value`, from its first byte on, as often as needed.
+inline std::vector<CodecStep> fill_pipeline(std::string_view value) {
+  return {{"fill", 0, std::string(value)}};
+}
 // In the order of encoding; decoding runs it backwards. Empty: stored as they are.
 using Pipeline = std::vector<CodecStep>;
 

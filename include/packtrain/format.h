@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,8 @@ struct IndexOptions {
   MembersLeftOut *links = nullptr, *without_extension = nullptr;
   // The same for columns of tables that hold no bytes, texts or labels; each name once.
   MembersLeftOut* columns = nullptr;
+  // If given, what else the user should know is added to them, a sentence each and each once.
+  std::vector<std::string>* notes = nullptr;
   Progress progress;
   std::string_view shard_path;  // what the index calls the container; empty: the path it is read from
   // Where no member carries a label, class folders give them. Null: each container numbers its own.
@@ -79,7 +82,10 @@ struct WriteSpec {
   uint64_t samples = 0;                 // at most how many will be added
   // Every field that a sample may bring, sorted: formats that keep columns name them before the first sample.
   std::vector<std::string> fields;
-  bool labels = false;  // whether samples bring labels as numbers
+  // Fields whose values are arrays without headers, all of one type and shape.
+  std::map<std::string, ArrayValue, std::less<>> arrays = {};
+  bool labels = false;     // whether samples bring labels as numbers
+  bool one_image = false;  // every sample has one field, an image, though not all have the same
   WriteOptions write;
 };
 
@@ -134,6 +140,10 @@ struct Format {
   // What is written is a folder: the file within that holds the bytes, such as "data.mdb". Empty: it is a
   // file.
   std::string_view inner_file = {};
+  // A second file that may lie in that folder, of no use to the index: "y.npy".
+  std::string_view companion = {};
+  // Takes one field of arrays, all of one type and shape, and nothing else.
+  bool arrays_only = false;
   // What its values can be compressed by, the preferred codec first; empty: they are kept as they are.
   std::span<const std::string_view> codecs = {};
   // How a value of `bytes` bytes is compressed, by its first ones; nothing if it would not be. Null: whole,
@@ -160,7 +170,9 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
                                               const OpenOptions& options = {});
 
 struct MakeIndexOptions {
-  std::string out;        // folder; empty: CONTAINER.packtrain (of the first, where there are several)
+  std::string out;  // folder; empty: CONTAINER.packtrain (of the first, where there are several)
+  // The split that each container is, in their order; empty, or an empty one: it has its own, or none.
+  std::vector<std::string> splits = {};
   bool checksum = false;  // read all payload once and record crc32c for every field and block
   IndexOptions index;
 };
@@ -168,6 +180,7 @@ struct MakeIndexReport {
   std::string folder;
   uint64_t samples = 0, containers = 0, bytes = 0;
   MembersLeftOut links, without_extension, columns;
+  std::vector<std::string> notes;   // what else the user should know, a sentence each
   uint64_t unlabelled_folders = 0;  // folders in the containers that pack would have taken as classes
 };
 // What the user should know of them, or nothing if there are none.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,19 @@ std::string_view check_kind_name(CheckKind kind);
 // Whether the bytes have the recorded check; true where there is none.
 bool matches(CheckKind kind, uint32_t check, Bytes data);
 
+// What the bytes of a field are, where every value of it is an array without a header: numbers in C order,
+// little-endian.
+struct ArrayValue {
+  std::string type;             // NumPy's word, such as "<f4"
+  std::vector<uint64_t> shape;  // of one value
+  bool operator==(const ArrayValue&) const = default;
+  uint64_t bytes() const;  // of one value; 0 if there is no such number
+};
+
 struct FieldSpec {
   std::string name;                   // "jpg", "cls", "seg.png"
   CheckKind check = CheckKind::none;  // of hot rows; a general index has a kind per block
+  std::optional<ArrayValue> array = {};
 };
 
 struct SplitSpec {
@@ -43,6 +54,15 @@ struct ShardSpec {
   uint64_t bytes = 0, samples = 0;
   int64_t mtime_ns = 0;  // 0 where packtrain wrote it: its hash says more
   std::string hash;      // xxh3-128 over its block checks, 32 hex digits; empty: no block checks
+};
+
+// A file beside the containers whose content is in the index: the labels of a .npy file. Where none was
+// found, it is recorded that there was none.
+struct BesideSpec {
+  std::string path;  // relative to the dataset's folder, or absolute
+  bool absent = false;
+  uint64_t bytes = 0;
+  int64_t mtime_ns = 0;
 };
 
 struct FileSpec {  // another file of the folder
@@ -61,6 +81,7 @@ struct Manifest {
   std::vector<std::string> classes;  // label i is classes[i]; empty: labels are plain numbers or absent
   std::vector<Pipeline> pipelines;   // [0] is always the empty one
   std::vector<ShardSpec> shards;
+  std::vector<BesideSpec> beside;
   std::vector<FileSpec> files;       // index.npz, names.npz, sidecars
   std::string index_directory_hash;  // xxh3-64 of index.npz's zip directory, 16 hex digits: binds every
                                      // column's CRC-32
@@ -107,6 +128,8 @@ class IndexBuilder {
   uint16_t add_pipeline(const Pipeline& pipeline);  // the same one gives the same number
   uint64_t add_block(const Block& block);
   void begin_split(std::string_view name);  // samples that follow belong to it; optional
+  void begin_container();                   // samples that follow belong to no split that was begun before
+  std::vector<std::string> splits() const;  // in their order; one that comes twice makes no sound index
 
   void begin_sample(std::string_view key);
   // `path`: the name the bytes had where they came from; empty for a field that packtrain made.
@@ -118,6 +141,10 @@ class IndexBuilder {
   Status end_sample();  // a field named twice is Code::corrupt
 
   void set_classes(std::vector<std::string> classes);
+  // What the values of a field are, said by every container that has it. Where two say different things, or a
+  // value has another length, it is not known.
+  void set_array(std::string_view field, const ArrayValue& array);
+  void add_beside(BesideSpec file);
   // The checks of a shard's 4 MiB blocks, in order; sets the shard's hash.
   void set_block_checks(uint32_t shard, std::vector<uint32_t> checks);
   uint64_t samples() const;

@@ -14,14 +14,16 @@ struct IndexReport {
   std::vector<Damage> damage;
   uint64_t links_left_out = 0, without_extension_left_out = 0;
   std::vector<std::string> columns_left_out;
+  std::vector<std::string> notes;
   uint64_t unlabelled_folders = 0;
 };
 
-Result<MakeIndexReport> index_all(const std::vector<std::string>& patterns, const MakeIndexOptions& options) {
+Result<MakeIndexReport> index_all(const Sources& given, MakeIndexOptions& options) {
   std::vector<std::string> containers;
-  for (const std::string& pattern : patterns) {
+  for (const auto& [split, pattern] : given.named) {
     PACKTRAIN_ASSIGN(paths, expand_paths(posix_storage(), pattern));
     containers.insert(containers.end(), paths.begin(), paths.end());
+    options.splits.resize(containers.size(), split);
   }
   return make_index(posix_storage(), containers, options);
 }
@@ -45,13 +47,14 @@ void bind_format(nb::module_& module) {
              "Files without an extension, which would name the field; pack() keeps them.")
       .field("columns_left_out", &IndexReport::columns_left_out,
              "Columns of tables that hold no bytes, texts or labels; the first twenty.")
+      .field("notes", &IndexReport::notes, "What else there is to know, a sentence each.")
       .field("unlabelled_folders", &IndexReport::unlabelled_folders,
              "Folders that the samples lie in, where none has a label: pack() takes folders as classes and\n"
              "splits, an index does not.");
 
   module.def(
       "index",
-      [](const Paths& containers, const std::optional<Path>& out, bool checksum, bool recover,
+      [](const Sources& containers, const std::optional<Path>& out, bool checksum, bool recover,
          const ProgressCallback& progress) {
         std::vector<Damage> damage;
         const MakeIndexReport made = value_or_raise(call_long(progress, [&](const Progress& hook) {
@@ -61,7 +64,7 @@ void bind_format(nb::module_& module) {
           options.index.recover = recover;
           options.index.damage = &damage;
           options.index.progress = hook;
-          return index_all(containers.names, options);
+          return index_all(containers, options);
         }));
         return IndexReport{made.folder,
                            made.samples,
@@ -71,13 +74,15 @@ void bind_format(nb::module_& module) {
                            made.links.count,
                            made.without_extension.count,
                            made.columns.names,
+                           made.notes,
                            made.unlabelled_folders};
       },
       nb::arg("containers"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("checksum") = false,
       nb::arg("recover") = false, nb::arg("progress") = nb::none(),
       "Makes existing containers a dataset in place, without copying them.\n\n"
-      "`containers` is one path or several; globs and brace lists are expanded. `out` is the new folder, by\n"
-      "default NAME.packtrain beside the first container. With `checksum` all payload is read once, and a\n"
+      "`containers` is one path or several, or maps names of splits to them; globs and brace lists are\n"
+      "expanded. `out` is the new folder, by default NAME.packtrain beside the first container. With "
+      "`checksum` all payload is read once, and a\n"
       "check recorded for every field; with `recover` damage is passed over and reported.");
 
   module.def(

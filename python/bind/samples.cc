@@ -103,6 +103,9 @@ bool Samples::has_key(nb::handle key) const {
 nb::str Samples::key(uint64_t sample) const { return to_text(value_or_raise(dataset_->key(sample))); }
 
 uint32_t Samples::field_id(nb::handle name) const {
+  // Names that are written in a program are one object wherever they stand.
+  for (uint32_t field = 0; field < names_.size(); ++field)
+    if (names_[field].is(name)) return field;
   const std::string bytes = to_bytes(name);
   const uint32_t field = dataset_->manifest().field_id(bytes);
   if (field == UINT32_MAX) {

@@ -38,6 +38,29 @@ std::string hex64(uint64_t value) {
   return text;
 }
 
+std::string hex_of(Bytes data) {
+  std::string text;
+  text.reserve(2 * data.size());
+  for (const std::byte byte : data) {
+    const auto value = std::to_integer<uint32_t>(byte);
+    text += "0123456789abcdef"[value >> 4];
+    text += "0123456789abcdef"[value & 15];
+  }
+  return text;
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view digits) {
+  if (digits.size() % 2 != 0) return std::nullopt;
+  std::string bytes(digits.size() / 2, '\0');
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const size_t value = std::string_view("0123456789abcdef").find(digits[i]);
+    if (value == std::string_view::npos) return std::nullopt;
+    const auto before = static_cast<uint8_t>(bytes[i / 2]);
+    bytes[i / 2] = static_cast<char>(before << 4 | value);
+  }
+  return bytes;
+}
+
 Xxh128::Xxh128() : state_(XXH3_createState()) { XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_)); }
 Xxh128::~Xxh128() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
 void Xxh128::add(Bytes data) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ uint32_t crc32_join(uint32_t first, uint32_t second, uint64_t second_bytes);
 uint64_t xxh64(Bytes data, uint64_t seed = 0);  // XXH3, 64 bit
 std::string xxh128_hex(Bytes data);             // XXH3, 128 bit, 32 hex digits, big-endian as xxhsum prints
 std::string hex64(uint64_t value);              // 16 hex digits
+std::string hex_of(Bytes data);                 // two lower-case digits a byte
+std::optional<std::string> bytes_of_hex(std::string_view digits);  // nothing if they are none
 
 // XXH3-128 of a stream, piece by piece. One thread at a time.
 class Xxh128 {

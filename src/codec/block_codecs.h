@@ -15,6 +15,9 @@ namespace packtrain {
 Result<size_t> deflate_decode(Bytes stored, MutableBytes raw);
 Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level);
 
+Result<size_t> zlib_decode(Bytes stored, MutableBytes raw);  // the same with zlib's header and Adler-32
+Result<std::vector<std::byte>> zlib_encode(Bytes raw, int level);
+
 Result<size_t> zstd_decode(Bytes stored, MutableBytes raw);
 Result<std::vector<std::byte>> zstd_encode(Bytes raw, int level);
 Result<std::unique_ptr<StreamDecoder>> make_zstd_stream(ByteSource source);
@@ -27,6 +30,17 @@ Result<std::vector<std::byte>> lz4_frame_encode(Bytes raw, int level);
 Result<size_t> blosc_decode(Bytes stored, MutableBytes raw);
 // By LZ4; numbers of more than one byte are shuffled.
 Result<std::vector<std::byte>> blosc_encode(Bytes raw, uint32_t number_bytes, int level);
+
+Result<size_t> snappy_decode(Bytes stored, MutableBytes raw);
+Result<size_t> lzf_decode(Bytes stored, MutableBytes raw);
+
+Result<size_t> fletcher32_decode(Bytes stored, MutableBytes raw);
+Result<std::vector<std::byte>> fletcher32_encode(Bytes raw, int level);
+
+// By the number of bytes in a number; what is left over at the end stays where it is.
+Result<size_t> shuffle_decode(Bytes stored, const CodecStep& step, MutableBytes raw);
+Result<std::vector<std::byte>> shuffle_encode(Bytes raw, uint32_t number_bytes, int level);
+Result<size_t> fill_decode(Bytes stored, const CodecStep& step, MutableBytes raw);
 
 Result<std::unique_ptr<StreamDecoder>> make_gzip_stream(ByteSource source);
 

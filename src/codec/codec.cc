@@ -33,15 +33,20 @@ struct Codec {
   Result<size_t> (*decode)(Bytes stored, MutableBytes raw);
   Result<std::vector<std::byte>> (*encode)(Bytes raw, int level);
   Result<std::unique_ptr<StreamDecoder>> (*stream)(ByteSource source);
-  // In place of encode, where the step's parameter counts.
+  // In place of encode and decode, where the step's parameter counts.
   Result<std::vector<std::byte>> (*encode_by)(Bytes raw, uint32_t parameter, int level) = nullptr;
+  Result<size_t> (*decode_by)(Bytes stored, const CodecStep& step, MutableBytes raw) = nullptr;
 };
+
+constexpr std::string_view kOwnCode = "packtrain itself";
 
 constexpr std::array kCodecs = {
 #if PACKTRAIN_HAVE_DEFLATE
     Codec{{"deflate", true, "libdeflate", "libdeflate-dev"}, deflate_decode, deflate_encode, nullptr},
+    Codec{{"zlib", true, "libdeflate", "libdeflate-dev"}, zlib_decode, zlib_encode, nullptr},
 #else
     Codec{{"deflate", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
+    Codec{{"zlib", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZSTD
     Codec{{"zstd", true, "libzstd", "libzstd-dev"}, zstd_decode, zstd_encode, make_zstd_stream},
@@ -65,6 +70,11 @@ constexpr std::array kCodecs = {
 #else
     Codec{{"gzip", false, "zlib", "zlib1g-dev"}, nullptr, nullptr, nullptr},
 #endif
+    Codec{{"snappy", true, kOwnCode, ""}, snappy_decode, nullptr, nullptr},
+    Codec{{"lzf", true, kOwnCode, ""}, lzf_decode, nullptr, nullptr},
+    Codec{{"fletcher32", true, kOwnCode, ""}, fletcher32_decode, fletcher32_encode, nullptr},
+    Codec{{"shuffle", true, kOwnCode, ""}, nullptr, nullptr, nullptr, shuffle_encode, shuffle_decode},
+    Codec{{"fill", true, kOwnCode, ""}, nullptr, nullptr, nullptr, nullptr, fill_decode},
 };
 
 Result<const Codec*> find_codec(std::string_view name) {
@@ -81,7 +91,7 @@ Result<const Codec*> find_codec(std::string_view name) {
 
 Result<const Codec*> find_block_codec(const CodecStep& step) {
   PACKTRAIN_ASSIGN(codec, find_codec(step.name));
-  if (codec->decode == nullptr) {
+  if (codec->decode == nullptr && codec->decode_by == nullptr) {
     return Status(Code::unsupported, "codec " + step.name + " decodes streams, not single blocks");
   }
   return codec;
@@ -103,7 +113,9 @@ Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
   for (size_t i = pipeline.size(); i-- > 0;) {
     PACKTRAIN_ASSIGN(codec, find_block_codec(pipeline[i]));
     if (i > 0) next.resize(bounds[i]);
-    PACKTRAIN_ASSIGN(made, codec->decode(stored, i == 0 ? raw : MutableBytes(next)));
+    const MutableBytes into = i == 0 ? raw : MutableBytes(next);
+    PACKTRAIN_ASSIGN(
+        made, codec->decode_by ? codec->decode_by(stored, pipeline[i], into) : codec->decode(stored, into));
     if (i == 0) {
       if (made == raw.size()) return {};
       return Status(Code::corrupt, pipeline[i].name + " data decode to " + std::to_string(made) +
@@ -122,8 +134,9 @@ Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
 }
 
 Result<size_t> decode_up_to(std::string_view codec, Bytes stored, MutableBytes raw) {
-  PACKTRAIN_ASSIGN(found, find_block_codec({std::string(codec), 0}));
-  return found->decode(stored, raw);
+  const CodecStep step{std::string(codec)};
+  PACKTRAIN_ASSIGN(found, find_block_codec(step));
+  return found->decode_by ? found->decode_by(stored, step, raw) : found->decode(stored, raw);
 }
 
 Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int level) {
@@ -131,6 +144,8 @@ Result<std::vector<std::byte>> encode(const Pipeline& pipeline, Bytes raw, int l
   bool encoded = false;
   for (const CodecStep& step : pipeline) {
     PACKTRAIN_ASSIGN(codec, find_block_codec(step));
+    if (codec->encode == nullptr && codec->encode_by == nullptr)
+      return Status(Code::unsupported, "codec " + step.name + " is only decoded");
     const Bytes from = encoded ? Bytes(held) : raw;
     PACKTRAIN_ASSIGN(
         made, codec->encode_by ? codec->encode_by(from, step.parameter, level) : codec->encode(from, level));

@@ -83,7 +83,87 @@ TEST_P(PipelineTest, TruncationAtAnyByteIsCorrupt) {
 INSTANTIATE_TEST_SUITE_P(All, PipelineTest,
                          testing::Values(Pipeline{}, Pipeline{{"deflate"}}, Pipeline{{"zstd"}},
                                          Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}}, Pipeline{{"blosc", 4}},
+                                         Pipeline{{"zlib"}}, Pipeline{{"fletcher32"}},
+                                         Pipeline{{"shuffle", 4}},
+                                         Pipeline{{"shuffle", 3}, {"fletcher32"}, {"zlib"}},
                                          Pipeline{{"deflate"}, {"zstd"}}));
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const Bytes bytes = as_bytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(SnappyTest, DecodesEveryKindOfElement) {
+  // A literal of 4, a copy of 5 from 4 back that overlaps itself, a copy with two bytes of distance, one with
+  // four, a literal with its length behind it.
+  const std::string block = std::string("\x17", 1) +
+                            std::string(
+                                "\x0c"
+                                "abcd") +
+                            std::string("\x05\x04", 2) + std::string("\x0a\x09\x00", 3) +
+                            std::string("\x0b\x02\x00\x00\x00", 5) +
+                            std::string(
+                                "\xf0\x07"
+                                "12345678",
+                                10);
+  std::vector<std::byte> raw(23);
+  const Status status = decode({{"snappy"}}, as_bytes(block), raw);
+  ASSERT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(as_text(raw), "abcdabcdaabcbcb12345678");
+  for (size_t keep = 0; keep < block.size(); ++keep)
+    EXPECT_EQ(decode({{"snappy"}}, as_bytes(block).first(keep), raw).code(), Code::corrupt) << keep;
+  std::vector<std::byte> longer(24), shorter(22);
+  EXPECT_EQ(decode({{"snappy"}}, as_bytes(block), longer).code(), Code::corrupt);
+  EXPECT_EQ(decode({{"snappy"}}, as_bytes(block), shorter).code(), Code::corrupt);
+}
+
+TEST(SnappyTest, CopiesFromBeforeTheBeginningAreCorrupt) {
+  std::vector<std::byte> raw(8);
+  for (const std::string& block : {std::string("\x08\x0c"
+                                               "abcd\x01\x05",
+                                               8),
+                                   std::string("\x08\x0c"
+                                               "abcd\x01\x00",
+                                               8),
+                                   std::string("\xff\xff\xff\xff\xff\x01", 6)})
+    EXPECT_EQ(decode({{"snappy"}}, as_bytes(block), raw).code(), Code::corrupt);
+}
+
+TEST(LzfTest, DecodesLiteralsAndCopies) {
+  // "abcd", a copy of 3 from 4 back, a long copy of 12 from 1 back.
+  const std::string block(
+      "\x03"
+      "abcd\x20\x03\xe0\x03\x00",
+      10);
+  std::vector<std::byte> raw(19);
+  const Status status = decode({{"lzf"}}, as_bytes(block), raw);
+  ASSERT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(as_text(raw), "abcdabc" + std::string(12, 'c'));
+  for (size_t keep = 0; keep < block.size(); ++keep)
+    EXPECT_EQ(decode({{"lzf"}}, as_bytes(block).first(keep), raw).code(), Code::corrupt) << keep;
+}
+
+TEST(Fletcher32Test, IsTheOneOfHdf5) {
+  // As libhdf5 stored them behind chunks of these bytes.
+  EXPECT_EQ(*encode({{"fletcher32"}}, as_bytes("abcde")), bytes_of(std::string("abcde\xc7\x29\xf0\x4f", 9)));
+  std::vector<std::byte> raw(5);
+  EXPECT_TRUE(decode({{"fletcher32"}}, as_bytes(std::string("abcde\x29\xc7\x4f\xf0", 9)), raw).ok())
+      << "old ones";
+  EXPECT_EQ(decode({{"fletcher32"}}, as_bytes(std::string("abcde\xc7\x29\xf0\x4e", 9)), raw).code(),
+            Code::corrupt);
+}
+
+TEST(FillTest, RepeatsItsValueAndStoresNothing) {
+  for (const size_t bytes : {0, 1, 3, 4, 9, 4000}) {
+    std::vector<std::byte> raw(bytes);
+    ASSERT_TRUE(decode(fill_pipeline("abc"), {}, raw).ok());
+    for (size_t i = 0; i < bytes; ++i) ASSERT_EQ(std::to_integer<char>(raw[i]), "abc"[i % 3]) << i;
+  }
+  std::vector<std::byte> raw(3);
+  EXPECT_EQ(decode(fill_pipeline("abc"), as_bytes("x"), raw).code(), Code::corrupt);
+  EXPECT_EQ(decode(fill_pipeline(""), {}, raw).code(), Code::corrupt);
+  EXPECT_EQ(encode(fill_pipeline("abc"), raw).status().code(), Code::unsupported);
+}
 
 TEST(CodecTest, UnknownCodecIsUnsupportedAndNamed) {
   std::vector<std::byte> raw(1);

@@ -1,4 +1,5 @@
-// Raw DEFLATE (RFC 1951) of whole blocks through libdeflate. The only file that includes it.
+// DEFLATE of whole blocks, raw (RFC 1951) or as a zlib stream (RFC 1950), through libdeflate. The only file
+// that includes it.
 #include <libdeflate.h>
 
 #include <string>
@@ -25,17 +26,17 @@ libdeflate_decompressor* this_threads_decompressor() {
   return kept.get();
 }
 
-}  // namespace
+using Decompress = decltype(&libdeflate_deflate_decompress_ex);
 
-Result<size_t> deflate_decode(Bytes stored, MutableBytes raw) {
+Result<size_t> decode_by(Decompress decompress, Bytes stored, MutableBytes raw) {
   libdeflate_decompressor* decompressor = this_threads_decompressor();
   if (decompressor == nullptr) return Status(Code::no_room, "no memory for a deflate decoder");
   // libdeflate wants addresses that are not null, also where there is nothing to read or write.
   std::byte nothing{};
   size_t taken = 0, made = 0;
   libdeflate_result result =
-      libdeflate_deflate_decompress_ex(decompressor, stored.empty() ? &nothing : stored.data(), stored.size(),
-                                       raw.empty() ? &nothing : raw.data(), raw.size(), &taken, &made);
+      decompress(decompressor, stored.empty() ? &nothing : stored.data(), stored.size(),
+                 raw.empty() ? &nothing : raw.data(), raw.size(), &taken, &made);
   switch (result) {
     case LIBDEFLATE_SUCCESS:
       break;
@@ -52,20 +53,41 @@ Result<size_t> deflate_decode(Bytes stored, MutableBytes raw) {
   return made;
 }
 
-Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level) {
+using Bound = decltype(&libdeflate_deflate_compress_bound);
+using Compress = decltype(&libdeflate_deflate_compress);
+
+Result<std::vector<std::byte>> encode_by(Bound bound, Compress compress, Bytes raw, int level) {
   if (level < 0 || level > kHighestLevel) {
     return Status(Code::invalid, "deflate level " + std::to_string(level) + " is not within 0 to 12");
   }
   std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(
       libdeflate_alloc_compressor(level == 0 ? kDeflateLevel : level));
   if (compressor == nullptr) return Status(Code::no_room, "no memory for a deflate encoder");
-  std::vector<std::byte> stored(libdeflate_deflate_compress_bound(compressor.get(), raw.size()));
+  std::vector<std::byte> stored(bound(compressor.get(), raw.size()));
   std::byte nothing{};
-  size_t made = libdeflate_deflate_compress(compressor.get(), raw.empty() ? &nothing : raw.data(), raw.size(),
-                                            stored.data(), stored.size());
+  size_t made = compress(compressor.get(), raw.empty() ? &nothing : raw.data(), raw.size(), stored.data(),
+                         stored.size());
   if (made == 0) return Status(Code::io, "libdeflate did not keep to its own bound");
   stored.resize(made);
   return stored;
+}
+
+}  // namespace
+
+Result<size_t> deflate_decode(Bytes stored, MutableBytes raw) {
+  return decode_by(libdeflate_deflate_decompress_ex, stored, raw);
+}
+
+Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level) {
+  return encode_by(libdeflate_deflate_compress_bound, libdeflate_deflate_compress, raw, level);
+}
+
+Result<size_t> zlib_decode(Bytes stored, MutableBytes raw) {
+  return decode_by(libdeflate_zlib_decompress_ex, stored, raw);
+}
+
+Result<std::vector<std::byte>> zlib_encode(Bytes raw, int level) {
+  return encode_by(libdeflate_zlib_compress_bound, libdeflate_zlib_compress, raw, level);
 }
 
 }  // namespace packtrain

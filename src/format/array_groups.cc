@@ -128,7 +128,7 @@ std::vector<ArrayGroup> array_groups(const ArrayTable& table) {
     mine.arrays[parts->first] = &column;
   }
   std::vector<ArrayGroup> groups;
-  if (divided && splits.size() > 1) {
+  if (divided && !splits.empty()) {
     for (auto& [order, mine] : splits) groups.push_back(std::move(mine));
   } else {
     groups.push_back(std::move(all));

@@ -56,6 +56,8 @@ Result<std::vector<std::byte>> read_array(Storage& storage, const ArrayTable& ta
       one.part = &column.parts[first + i];
       const uint64_t at = std::min<uint64_t>((first + i) * column.part_bytes, bytes.size());
       one.place = MutableBytes(bytes).subspan(at, std::min<uint64_t>(column.part_bytes, bytes.size() - at));
+      if (one.part->hole && !column.fill.empty())
+        PACKTRAIN_TRY(decode(fill_pipeline(column.fill), {}, one.place));
       if (one.part->hole || one.place.empty()) continue;
       PACKTRAIN_ASSIGN(file, open_file(storage, table.files[one.part->file]));
       one.file = std::move(file);

@@ -101,7 +101,10 @@ class TableIndexer {
     const ArrayColumn* header = nullptr;
     std::vector<Slice> header_slices;
     std::vector<uint64_t> blocks;  // of compressed parts: id + 1 where it was added
+    std::vector<std::pair<uint64_t, uint64_t>>
+        holes;  // of different lengths, few as they are, and their blocks
   };
+  static constexpr size_t kMostHoles = 64;
 
   Status find_columns(const ArraysByName& arrays) {
     PACKTRAIN_ASSIGN(samples, count_samples(arrays));
@@ -127,10 +130,34 @@ class TableIndexer {
       Status status = take_column(arrays, name, *column);
       if (!status.ok()) return status.at(printable(column->name));
     }
+    note_labels();
+    PACKTRAIN_TRY(check_fields());
+    PACKTRAIN_TRY(name_fields());
+    for (const Field& field : fields_) {
+      const ArrayColumn& column = *field.column;
+      if (!field.offsets.empty() || field.header != nullptr || column.word.empty()) continue;
+      out_.set_array(field.name, {column.word, {column.shape.begin() + 1, column.shape.end()}});
+    }
+    return {};
+  }
+
+  Status check_fields() const {
     if (fields_.size() > 256)
       return Status(Code::unsupported,
                     "has " + count_in_words(fields_.size()) + " arrays; 256 can be fields");
-    return name_fields();
+    return {};
+  }
+
+  void note_labels() const {
+    if (!labels_.empty() || samples_ == 0) return;
+    for (const Field& field : fields_) {
+      if (!is_label_name(field.name)) continue;
+      const ArrayType& type = field.column->type;
+      note_no_labels(options_, field.column->name,
+                     type.kind == ArrayType::Kind::text || type.kind == ArrayType::Kind::bytes ? "texts"
+                     : type.is_integer() ? "several numbers for each"
+                                         : "numbers that are not whole");
+    }
   }
 
   void note_aside(const std::string& name) {
@@ -261,6 +288,7 @@ class TableIndexer {
     const uint64_t inside = begin % column.part_bytes;
     piece.part_bytes = column.part_bytes;
     piece.pipeline = column.pipeline;
+    piece.fill = column.fill;
     piece.parts = {part};
     piece.shape = {std::min(column.bytes() - number * column.part_bytes, column.part_bytes)};
     if (column.pipeline.empty() && !part.hole) {
@@ -309,25 +337,27 @@ class TableIndexer {
     slices_.clear();
     if (field.header != nullptr) {
       if (field.header_slices.empty()) {
-        std::vector<uint64_t> blocks(field.header->pipeline.empty() ? 0 : field.header->parts.size());
-        add_slices(*field.header, blocks, 0, field.header->bytes(), field.header_slices);
+        Field header{.name = {}, .column = field.header};
+        header.blocks.resize(field.header->pipeline.empty() ? 0 : field.header->parts.size());
+        add_slices(header, 0, field.header->bytes(), field.header_slices);
       }
       slices_ = field.header_slices;
     }
-    add_slices(column, field.blocks, begin, end, slices_);
+    add_slices(field, begin, end, slices_);
     if (slices_.empty()) slices_.push_back({.block = empty_block(), .start = 0, .length = 0});
     out_.add_field(field.name, slices_, path_);
   }
 
-  void add_slices(const ArrayColumn& column, std::vector<uint64_t>& blocks, uint64_t begin, uint64_t end,
-                  std::vector<Slice>& slices) {
+  void add_slices(Field& field, uint64_t begin, uint64_t end, std::vector<Slice>& slices) {
+    const ArrayColumn& column = *field.column;
+    std::vector<uint64_t>& blocks = field.blocks;
     while (begin < end) {
       const uint64_t number = begin / column.part_bytes, inside = begin % column.part_bytes;
       const uint64_t length = std::min(end - begin, column.part_bytes - inside);
       const ArrayPart& part = column.parts[number];
       if (part.hole) {
-        const uint64_t block = out_.add_block({.shard = shard(part), .hole = true, .raw = length});
-        slices.push_back({.block = block, .start = 0, .length = length});
+        // It begins with an item, and so does the fill value.
+        slices.push_back({.block = hole_block(field, part, length), .start = 0, .length = length});
       } else if (column.pipeline.empty()) {
         const uint64_t block = out_.add_block({.shard = shard(part),
                                                .offset = part.offset + part.start + inside,
@@ -348,6 +378,18 @@ class TableIndexer {
       }
       begin += length;
     }
+  }
+
+  uint64_t hole_block(Field& field, const ArrayPart& part, uint64_t length) {
+    const auto known = std::find_if(field.holes.begin(), field.holes.end(),
+                                    [&](const auto& one) { return one.first == length; });
+    if (known != field.holes.end()) return known->second;
+    const std::string& fill = field.column->fill;
+    Block block{.shard = shard(part), .hole = fill.empty(), .raw = length};
+    if (!fill.empty()) block.pipeline = out_.add_pipeline(fill_pipeline(fill));
+    const uint64_t made = out_.add_block(block);
+    if (field.holes.size() < kMostHoles) field.holes.emplace_back(length, made);
+    return made;
   }
 
   // What a field of no bytes at all points to.

@@ -47,7 +47,7 @@ struct ArrayPart {
   uint64_t start = 0;                      // where the array's bytes begin in the decoded ones
   CheckKind check_kind = CheckKind::none;  // of the decoded bytes
   uint32_t check = 0;
-  bool hole = false;  // nothing stored: all zero
+  bool hole = false;  // nothing stored: all fill value
 };
 
 // One array: its bytes in C order, cut into parts of equal length. The last one may hold more than the array
@@ -55,10 +55,12 @@ struct ArrayPart {
 struct ArrayColumn {
   std::string name;
   ArrayType type;
+  std::string word;  // NumPy's for the type, of plain numbers; else empty
   std::vector<uint64_t> shape;
   Pipeline pipeline;        // of all parts
   uint64_t part_bytes = 0;  // of the array in each part but the last; > 0 where there are parts
   std::vector<ArrayPart> parts;
+  std::string fill;                // of holes: the bytes of an item; empty: zeros
   std::vector<std::string> texts;  // of long_text, which only keys may be
   Status unusable;                 // why no column can be made of it; it may still be no part of the table
 

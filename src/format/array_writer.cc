@@ -22,7 +22,11 @@ class ArrayWriter final : public ContainerWriter {
         sink_(std::move(sink)),
         spool_(storage, path, spec.write, spec.fields.size()),
         fields_(spec.fields.size()) {
-    for (size_t i = 0; i < fields_.size(); ++i) fields_[i].name = spec.fields[i];
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      fields_[i].name = spec.fields[i];
+      const auto array = spec.arrays.find(spec.fields[i]);
+      if (array != spec.arrays.end()) fields_[i].array = array->second;
+    }
   }
 
   Status add(const SampleToWrite& sample) override {
@@ -74,7 +78,8 @@ class ArrayWriter final : public ContainerWriter {
     uint64_t stacked_rows = 0, row_bytes = 0;
     std::string header;
     std::string type;
-    std::vector<uint64_t> shape;  // of one
+    std::vector<uint64_t> shape;      // of one
+    std::optional<ArrayValue> array;  // what the rows are, where they have no header
   };
 
   // Fields of a sample mostly come in their order.
@@ -111,6 +116,14 @@ class ArrayWriter final : public ContainerWriter {
   }
 
   static void begin_stack(Field& field, Bytes bytes) {
+    if (field.array && is_plain_number(field.array->type) && field.array->shape.size() <= kMostStackedAxes &&
+        field.array->bytes() == bytes.size()) {
+      field.stacked = true;
+      field.row_bytes = bytes.size();
+      field.type = field.array->type;
+      field.shape = field.array->shape;
+      return;
+    }
     const auto header = stackable_header(bytes, bytes.size());
     if (!header) return;
     field.stacked = true;
@@ -129,6 +142,7 @@ class ArrayWriter final : public ContainerWriter {
                               .shape = shape,
                               .samples = true,
                               .pour = [&](const auto& each) { return spool_.take(number, each); }}));
+    if (field.header.empty()) return {};
     return add_bytes(field.name + std::string(kHeaderSuffix), as_bytes(field.header));
   }
 
@@ -244,14 +258,18 @@ class ArrayWriter final : public ContainerWriter {
 
 }  // namespace
 
+bool is_plain_number(std::string_view type) {
+  static constexpr std::string_view kTypes[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
+                                                "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
 std::optional<NpyHeader> stackable_header(Bytes head, uint64_t file_bytes) {
   if (!starts_npy(head)) return std::nullopt;
   const auto header = parse_npy_header(head);
   if (!header.ok() || header->records || header->axes > kMostStackedAxes) return std::nullopt;
   if (header->fortran && header->axes > 1) return std::nullopt;
-  static constexpr std::string_view kTypes[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
-                                                "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"};
-  if (std::find(std::begin(kTypes), std::end(kTypes), header->type) == std::end(kTypes)) return std::nullopt;
+  if (!is_plain_number(header->type)) return std::nullopt;
   const std::vector<uint64_t> shape(header->shape().begin(), header->shape().end());
   const auto bytes = checked_array_bytes(shape, std::stoul(header->type.substr(2)));
   if (!bytes || *bytes == 0 || file_bytes - header->bytes != *bytes) return std::nullopt;

@@ -44,6 +44,8 @@ struct ArraySink {
   virtual Status finish() = 0;  // visible afterwards
 };
 
+// Whether it is NumPy's word for plain little-endian numbers, of which arrays can be stacked.
+bool is_plain_number(std::string_view type);
 // The header of a .npy file of `bytes` bytes whose numbers can be a row of a larger array: plain ones, in C
 // order, and nothing behind them. `head`: its first bytes, the header among them.
 std::optional<NpyHeader> stackable_header(Bytes head, uint64_t bytes);

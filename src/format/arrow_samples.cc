@@ -87,7 +87,7 @@ ArrowSamples::ArrowSamples(Storage& storage, const File& file, const ArrowSchema
   }
   if (roles_.label != TableRoles::kNone) label_ = use(schema.columns[roles_.label].value, true, false);
   if (roles_.key != TableRoles::kNone) key_ = use(schema.columns[roles_.key].value, true, false);
-  note_columns(roles_, options);
+  note_columns(columns_, roles_, options);
   if (!roles_.classes.empty() && options.classes == nullptr) out.set_classes(roles_.classes);
 }
 

@@ -52,7 +52,12 @@ class ArrowWriter : public ContainerWriter {
  public:
   ArrowWriter(std::unique_ptr<Writer> file, const WriteSpec& spec, std::string path)
       : file_(std::move(file), spec.expected_bytes), path_(std::move(path)), one_row_(is_image_set(spec)) {
-    for (const std::string& field : spec.fields) columns_.push_back({one_row_ ? "image_data" : field});
+    // Images of all kinds share the one column of the course's layout.
+    if (one_row_) columns_.push_back({"image_data"});
+    for (const std::string& field : spec.fields) {
+      if (!one_row_) columns_.push_back({field});
+    }
+    const size_t values = columns_.size();
     if (spec.labels) {
       label_ = columns_.size();
       const bool taken = std::find(spec.fields.begin(), spec.fields.end(), "label") != spec.fields.end();
@@ -63,8 +68,8 @@ class ArrowWriter : public ContainerWriter {
       columns_.push_back({std::string(kKeyColumn), ArrowType::utf8});
     }
     fields_ = spec.fields;
-    for (size_t i = fields_.size(); i < columns_.size(); ++i) values_order_.push_back(i);
-    for (size_t i = 0; i < fields_.size(); ++i) values_order_.push_back(i);
+    for (size_t i = values; i < columns_.size(); ++i) values_order_.push_back(i);
+    for (size_t i = 0; i < values; ++i) values_order_.push_back(i);
     for (Column& column : columns_) column.clear();
   }
 
@@ -116,13 +121,15 @@ class ArrowWriter : public ContainerWriter {
       const auto field =
           std::find_if(sample.fields.begin(), sample.fields.end(),
                        [&](const SampleToWrite::Field& one) { return one.name == fields_[i]; });
-      if (field == sample.fields.end()) {
-        add_null(columns_[i]);
-      } else {
-        add_value(columns_[i], field->bytes, alone);
+      if (field != sample.fields.end()) {
+        if (one_row_ && known > 0) return Status(Code::invalid, "has more than one image");
+        add_value(columns_[one_row_ ? 0 : i], field->bytes, alone);
         ++known;
+      } else if (!one_row_) {
+        add_null(columns_[i]);
       }
     }
+    if (one_row_ && known == 0) add_null(columns_[0]);
     if (known != sample.fields.size()) return Status(Code::invalid, "has a field that was not announced");
     if (label_ != kNone) add_label(columns_[label_], sample.label);
     if (key_ != kNone) add_value(columns_[key_], as_bytes(sample.key), false);

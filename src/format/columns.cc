@@ -15,10 +15,12 @@ bool among(std::string_view name, Names names) {
 
 }  // namespace
 
+bool is_label_name(std::string_view name) {
+  return among(name, {"label", "labels", "target", "targets", "cls", "class", "class_id", "y"});
+}
+
 ColumnRole column_role(std::string_view name, ColumnKind kind) {
-  if (kind == ColumnKind::integers &&
-      among(name, {"label", "labels", "target", "targets", "cls", "class", "class_id", "y"}))
-    return ColumnRole::label;
+  if (kind == ColumnKind::integers && is_label_name(name)) return ColumnRole::label;
   if (kind == ColumnKind::text && among(name, {kKeyColumn, "key", "keys"})) return ColumnRole::key;
   return ColumnRole::field;
 }
@@ -55,7 +57,7 @@ bool is_image_field(std::string_view field) {
 }
 
 bool is_image_set(const WriteSpec& spec) {
-  return spec.fields.size() == 1 && is_image_field(spec.fields.front());
+  return spec.one_image || (spec.fields.size() == 1 && is_image_field(spec.fields.front()));
 }
 
 std::string number_key(uint64_t sample) {

@@ -17,6 +17,9 @@ enum class ColumnRole : uint8_t { field, label, key };
 // and "keys" of texts are keys; all else are fields.
 ColumnRole column_role(std::string_view name, ColumnKind kind);
 
+// Whether a column of this name would hold labels, were it of whole numbers.
+bool is_label_name(std::string_view name);
+
 // The column that keeps keys, where packtrain writes one.
 inline constexpr std::string_view kKeyColumn = "__key__";
 

@@ -10,8 +10,8 @@ namespace packtrain {
 namespace {
 
 // NPZ and Zarr may be zips, and are asked first.
-constexpr const Format* kFormats[] = {&kTar,     &kNpz,      &kZarr, &kZip,  &kArrow,
-                                      &kParquet, &kHdf5Vlen, &kHdf5, &kLmdb, &kSquashfs};
+constexpr const Format* kFormats[] = {&kTar,      &kNpz,  &kZarr, &kZip,      &kArrow, &kParquet,
+                                      &kHdf5Vlen, &kHdf5, &kLmdb, &kSquashfs, &kNpy};
 
 // What the first bytes of a file say about formats that packtrain does not read in place.
 struct Stranger {
@@ -32,6 +32,19 @@ constexpr Stranger kStrangers[] = {
 void note_left_out(std::string_view name, MembersLeftOut& out) {
   ++out.count;
   if (out.names.size() < MembersLeftOut::kNamed) out.names.emplace_back(name);
+}
+
+void add_note(const IndexOptions& options, std::string note) {
+  if (options.notes == nullptr) return;
+  constexpr size_t kMostNotes = 20;  // of many containers, each may give one
+  auto& notes = *options.notes;
+  if (notes.size() < kMostNotes && std::find(notes.begin(), notes.end(), note) == notes.end())
+    notes.push_back(std::move(note));
+}
+
+void note_no_labels(const IndexOptions& options, std::string_view column, std::string_view what_it_is) {
+  add_note(options, "samples have no labels: `" + printable(column) + "` holds " + std::string(what_it_is) +
+                        ", and labels are one whole number for each sample");
 }
 
 Status with_way_out(const Status& damage) {

@@ -12,6 +12,8 @@
 namespace packtrain {
 namespace {
 
+constexpr size_t kManyMembers = 8;  // of one kind in one sample
+
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
 
 // webdataset's own members: "__name__" or what lies below it, at the top.
@@ -210,14 +212,36 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
   if (!classes.empty()) out.set_classes(classes);
 
   std::vector<uint32_t> order = in_sample_order(adjacency);
+  bool noted = false;
   for (size_t first = 0; first < order.size();) {
     size_t last = first + 1;
     std::string_view sample = key(members_[order[first]]);
     while (last < order.size() && key(members_[order[last]]) == sample) ++last;
+    if (!noted && last - first > kManyMembers)
+      noted = note_merged(order.data() + first, order.data() + last, options);
     PACKTRAIN_TRY(add_sample(order.data() + first, order.data() + last, shard, classes, out));
     first = last;
   }
   return {};
+}
+
+// Keys end at the first dot, so that "v1.0/a.b.1.jpg" and "v1.0/a.b.2.jpg" are fields of one sample. That is
+// webdataset's rule, and rarely what was meant where there are many.
+bool MemberList::note_merged(const uint32_t* first, const uint32_t* last, const IndexOptions& options) const {
+  std::unordered_map<std::string_view, size_t> kinds;  // by what stands behind the last dot
+  for (const uint32_t* at = first; at != last; ++at) {
+    const std::string_view name = name_of(members_[*at]);
+    const std::string_view kind = name.substr(name.rfind('.') + 1);
+    if (++kinds[kind] != kManyMembers + 1) continue;
+    add_note(options, "more than " + std::to_string(kManyMembers) + " members that end in ." +
+                          printable(kind) + " are fields of the one sample " +
+                          printable(key(members_[*first])) +
+                          ", because a key ends at the first dot of a name; if each of them is a sample, "
+                          "rename them without dots in front of the extension, or pack the files: packtrain "
+                          "pack FOLDER OUT");
+    return true;
+  }
+  return false;
 }
 
 void MemberList::add_field(std::string_view field, const Member& member, uint32_t shard,

@@ -82,6 +82,7 @@ class MemberList {
   std::vector<uint32_t> in_sample_order(Adjacency adjacency) const;
   Status add_sample(const uint32_t* first, const uint32_t* last, uint32_t shard,
                     const std::vector<std::string>& classes, IndexBuilder& out) const;
+  bool note_merged(const uint32_t* first, const uint32_t* last, const IndexOptions& options) const;
   void add_field(std::string_view field, const Member& member, uint32_t shard, IndexBuilder& out) const;
   std::vector<std::string> class_folders() const;
 

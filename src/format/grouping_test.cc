@@ -55,6 +55,19 @@ class MemberListTest : public testing::Test {
   Status status_;
 };
 
+TEST_F(MemberListTest, ManyFilesThatBecomeOneSampleAreToldOf) {
+  std::vector<std::string> names, notes;
+  for (int i = 0; i < 20; ++i) names.push_back("a.b.c" + std::to_string(i) + ".jpg");
+  IndexOptions options;
+  options.notes = &notes;
+  EXPECT_EQ(dataset(names, options)->samples(), 1u);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("end in .jpg are fields of the one sample a"), std::string::npos) << notes[0];
+  notes.clear();
+  dataset({"a.jpg", "a.seg.png", "a.depth.png", "a.json"}, options);
+  EXPECT_TRUE(notes.empty()) << "that is what fields are for";
+}
+
 TEST_F(MemberListTest, DotsInStemsAreNotTakenForFields) {
   std::vector<std::string> names;
   for (int i = 0; i < 1000; ++i) names.push_back("photo." + std::to_string(i) + ".JPG");

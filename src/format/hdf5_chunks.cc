@@ -4,15 +4,17 @@
 #include <bit>
 #include <cstring>
 
-#include "packtrain/codec.h"
+#include "format/hdf5_tree2.h"
 
 namespace packtrain {
 namespace {
 
 constexpr uint8_t kDeepestTree = 32;
 constexpr uint64_t kAddressBytes = 8, kChecksumBytes = 4;
-// No zlib stream decodes to more than 1032 times its length.
-constexpr uint64_t kHighestDeflateRatio = 1032;
+constexpr uint64_t kHighestRatio = 32768;                     // of any codec here
+constexpr uint64_t kElementsForNothing = uint64_t{64} << 20;  // bytes that may be claimed and not stored
+constexpr uint64_t kChunksForNothing = 1 << 20;
+constexpr uint64_t kLargestCodedChunk = uint64_t{1} << 31;
 
 Status corrupt(std::string what) { return Status(Code::corrupt, std::move(what)); }
 
@@ -24,6 +26,11 @@ class ChunkLister {
 
   Status run() {
     const Hdf5Layout& layout = dataset_.layout;
+    if (layout.chunk_index == Hdf5Layout::ChunkIndex::other) {
+      return Status(Code::unsupported,
+                    "has an index of its chunks that packtrain does not read; `h5repack OLD NEW` writes "
+                    "the old one");
+    }
     if (layout.address == kHdf5Nowhere) return {};  // nothing was ever written
     switch (layout.chunk_index) {
       case Hdf5Layout::ChunkIndex::tree:
@@ -41,19 +48,25 @@ class ChunkLister {
         return walk_fixed_array();
       case Hdf5Layout::ChunkIndex::extensible_array:
         return walk_extensible_array();
+      case Hdf5Layout::ChunkIndex::tree2:
+        return walk_tree2();
       case Hdf5Layout::ChunkIndex::other:
         break;
     }
-    return Status(Code::unsupported,
-                  "has an index of its chunks that packtrain does not read; `h5repack OLD NEW` writes "
-                  "the old one");
+    return {};
   }
 
  private:
   Status set(uint64_t number, uint64_t address, uint64_t stored, uint32_t mask) {
     if (number >= out_.chunks.size() || address == kHdf5Nowhere) return {};
     if (!file_.holds(address, stored)) return corrupt("a chunk lies outside of the file");
-    if (dataset_.filters.empty() && stored != whole_) return corrupt("a chunk has a wrong size");
+    const bool edge = number + 1 == out_.chunks.size() && hdf5_rows(dataset_) % out_.rows != 0;
+    if (edge && dataset_.layout.plain_edges) mask = UINT32_MAX;
+    const uint64_t all =
+        dataset_.filters.size() < 32 ? (uint64_t{1} << dataset_.filters.size()) - 1 : UINT32_MAX;
+    const bool plain = (mask & all) == all;
+    if (plain && stored != whole_) return corrupt("a chunk has a wrong size");
+    if (!plain && whole_ / kHighestRatio > stored) return corrupt("a chunk claims to hold too much");
     if (out_.chunks[number].address != kHdf5Nowhere) return corrupt("two chunks hold the same rows");
     out_.chunks[number] = {address, stored, mask};
     return {};
@@ -91,6 +104,29 @@ class ChunkLister {
       }
     }
     return {};
+  }
+
+  Status walk_tree2() {
+    const bool filtered = !dataset_.filters.empty();
+    const size_t dimensions = dataset_.shape.size();
+    const uint64_t plain_bytes = kAddressBytes + 8 * dimensions;
+    return walk_hdf5_tree2(
+        file_, dataset_.layout.address, filtered ? kHdf5TreeOfFilteredChunks : kHdf5TreeOfChunks,
+        file_.bytes() / plain_bytes, [&](Bytes record) -> Status {
+          // Filtered ones have a size of up to eight bytes, and which filters were left out.
+          const uint64_t more = record.size() - std::min<uint64_t>(record.size(), plain_bytes);
+          if (record.size() < plain_bytes || (filtered ? more < 5 || more > 12 : more != 0))
+            return corrupt("a tree of chunks has records of a wrong size");
+          Hdf5Cursor at(record);
+          const uint64_t address = at.u64(), stored = filtered ? at.number(more - 4) : whole_;
+          const uint32_t mask = filtered ? at.u32() : 0;
+          const uint64_t number = at.u64();
+          // A chunk beyond the other dimensions would hold nothing of the dataset.
+          for (size_t i = 1; i < dimensions; ++i) {
+            if (at.u64() != 0) return Status();
+          }
+          return set(number, address, stored, mask);
+        });
   }
 
   // `count` chunks from `number` on, as the arrays record them.
@@ -270,48 +306,18 @@ class ChunkLister {
   const uint64_t whole_;  // bytes of a chunk that is not filtered
 };
 
-// Brings the bytes of element after element together again: stored are all first bytes, then all second ones.
-void unshuffle(std::vector<std::byte>& data, size_t element) {
-  if (element < 2 || data.size() < element) return;
-  const size_t count = data.size() / element;
-  std::vector<std::byte> plain(data);
-  for (size_t b = 0; b < element; ++b) {
-    for (size_t i = 0; i < count; ++i) plain[i * element + b] = data[b * count + i];
-  }
-  data = std::move(plain);
-}
-
-// Undoes the filters of one chunk, the last one first.
-Status unfilter(const Hdf5Object& dataset, const Hdf5Chunk& chunk, uint64_t whole,
-                std::vector<std::byte>& data) {
-  for (size_t i = dataset.filters.size(); i-- > 0;) {
-    if (i < 32 && (chunk.skipped_filters >> i & 1) != 0) continue;
-    switch (dataset.filters[i].id) {
-      case kHdf5Deflate: {
-        // A zlib stream: two bytes of header, raw DEFLATE, four of Adler-32.
-        if (data.size() < 6) return corrupt("a compressed chunk is cut short");
-        std::vector<std::byte> raw(static_cast<size_t>(whole));
-        PACKTRAIN_TRY(decode({{"deflate"}}, Bytes(data).subspan(2, data.size() - 6), raw));
-        data = std::move(raw);
-        break;
-      }
-      case kHdf5Shuffle:
-        unshuffle(data,
-                  dataset.filters[i].first_value == 0 ? dataset.type.size : dataset.filters[i].first_value);
-        break;
-      case kHdf5Fletcher32:
-        if (data.size() < 4) return corrupt("a chunk is cut short");
-        data.resize(data.size() - 4);
-        break;
-      default:
-        return Status(Code::unsupported, "is filtered by number " + std::to_string(dataset.filters[i].id) +
-                                             "; `h5repack -f NONE OLD NEW` writes it without");
-    }
-  }
-  return data.size() == whole ? Status() : corrupt("a chunk decodes to a wrong size");
+// Where the elements of a dataset are not, its fill value is.
+void fill_elements(const Hdf5Object& dataset, MutableBytes into) {
+  // Decoding a fill fails only without a value.
+  if (!dataset.fill.empty()) (void)decode(fill_pipeline(as_text(dataset.fill)), {}, into);
 }
 
 }  // namespace
+
+Status check_hdf5_fill(const Hdf5Object& dataset) {
+  if (dataset.fill.empty() || dataset.fill.size() == dataset.type.size) return {};
+  return corrupt("its fill value does not have the size of an element");
+}
 
 uint64_t hdf5_rows(const Hdf5Object& dataset) { return dataset.shape.empty() ? 1 : dataset.shape[0]; }
 
@@ -338,9 +344,12 @@ Result<Hdf5Chunks> list_hdf5_chunks(Hdf5File& file, const Hdf5Object& dataset) {
   const uint64_t rows = hdf5_rows(dataset);
   uint64_t whole = 0;
   if (__builtin_mul_overflow(out.rows, out.row_bytes, &whole)) return corrupt("its chunks are too large");
+  if (!dataset.filters.empty() && whole > kLargestCodedChunk)
+    return Status(Code::unsupported,
+                  "has compressed chunks of more than 2 GiB; `h5repack -f NONE OLD NEW` writes it without");
   const uint64_t count = rows / out.rows + (rows % out.rows != 0 ? 1 : 0);
-  // Every chunk has its address somewhere in the file, or is there itself.
-  if (count > file.bytes() / kAddressBytes) {
+  // Every chunk that was written has its address somewhere in the file, or is there itself.
+  if (count > file.bytes() / kAddressBytes + kChunksForNothing) {
     return corrupt("has more chunks than the file could hold");
   }
   out.chunks.resize(static_cast<size_t>(count));
@@ -348,46 +357,91 @@ Result<Hdf5Chunks> list_hdf5_chunks(Hdf5File& file, const Hdf5Object& dataset) {
   return out;
 }
 
+Result<Pipeline> hdf5_pipeline(const Hdf5Object& dataset, uint32_t skipped_filters) {
+  Pipeline pipeline;
+  for (size_t i = 0; i < dataset.filters.size(); ++i) {
+    const Hdf5Filter& filter = dataset.filters[i];
+    if (i < 32 && (skipped_filters >> i & 1) != 0) continue;
+    switch (filter.id) {
+      case kHdf5Deflate:
+        pipeline.push_back({"zlib"});
+        break;
+      case kHdf5Shuffle:
+        pipeline.push_back({"shuffle", filter.first_value == 0 ? dataset.type.size : filter.first_value});
+        break;
+      case kHdf5Fletcher32:
+        pipeline.push_back({"fletcher32"});
+        break;
+      case kHdf5Lzf:
+        pipeline.push_back({"lzf"});
+        break;
+      case kHdf5Blosc:
+        pipeline.push_back({"blosc"});
+        break;
+      case kHdf5Zstd:
+        pipeline.push_back({"zstd"});
+        break;
+      default:
+        return Status(Code::unsupported, "is filtered by number " + std::to_string(filter.id) +
+                                             "; `h5repack -f NONE OLD NEW` writes it without");
+    }
+  }
+  return pipeline;
+}
+
+Status check_hdf5_claim(const Hdf5File& file, uint64_t bytes) {
+  if (bytes <= kElementsForNothing || (bytes - kElementsForNothing) / kHighestRatio <= file.bytes())
+    return {};
+  return corrupt("has more elements than the file could hold");
+}
+
 Result<std::vector<std::byte>> read_hdf5_elements(Hdf5File& file, const Hdf5Object& dataset) {
   PACKTRAIN_TRY(dataset.trouble);
   uint64_t bytes = 0, rows = hdf5_rows(dataset);
-  const uint64_t ratio = std::any_of(dataset.filters.begin(), dataset.filters.end(),
-                                     [](const Hdf5Filter& filter) { return filter.id == kHdf5Deflate; })
-                             ? kHighestDeflateRatio
-                             : 1;
-  if (__builtin_mul_overflow(rows, hdf5_row_bytes(dataset), &bytes) || bytes / ratio > file.bytes()) {
+  if (__builtin_mul_overflow(rows, hdf5_row_bytes(dataset), &bytes)) {
     return corrupt("has more elements than the file could hold");
   }
+  PACKTRAIN_TRY(check_hdf5_claim(file, bytes));
+  PACKTRAIN_TRY(check_hdf5_fill(dataset));
   if (bytes == 0) return std::vector<std::byte>();
   switch (dataset.layout.kind) {
     case Hdf5Layout::Kind::compact:
       if (dataset.layout.inside.size() != bytes) return corrupt("its elements do not fit its shape");
       return dataset.layout.inside;
     case Hdf5Layout::Kind::contiguous: {
+      const bool written = dataset.layout.address != kHdf5Nowhere;
+      if (written && (dataset.layout.bytes < bytes || !file.holds(dataset.layout.address, bytes)))
+        return corrupt("its elements do not fit its shape, or the file");
       std::vector<std::byte> data(static_cast<size_t>(bytes));
-      if (dataset.layout.address == kHdf5Nowhere) return data;  // nothing was ever written
-      if (dataset.layout.bytes < bytes) return corrupt("its elements do not fit its shape");
-      PACKTRAIN_TRY(file.read_elements(dataset.layout.address, data));
+      if (written) {
+        PACKTRAIN_TRY(file.read_elements(dataset.layout.address, data));
+      } else {
+        fill_elements(dataset, data);
+      }
       return data;
     }
     case Hdf5Layout::Kind::chunked: {
       PACKTRAIN_ASSIGN(listed, list_hdf5_chunks(file, dataset));
       const uint64_t whole = listed.rows * listed.row_bytes;
-      if (whole / ratio > file.bytes()) return corrupt("its chunks are larger than the file");
-      std::vector<std::byte> data(static_cast<size_t>(bytes)), one;
+      std::vector<std::byte> data(static_cast<size_t>(bytes)), stored, raw;
       for (size_t i = 0; i < listed.chunks.size(); ++i) {
         const Hdf5Chunk& chunk = listed.chunks[i];
-        if (chunk.address == kHdf5Nowhere) continue;
         MutableBytes into = MutableBytes(data).subspan(static_cast<size_t>(i * whole));
         into = into.first(static_cast<size_t>(std::min<uint64_t>(into.size(), whole)));
-        if (dataset.filters.empty()) {
+        if (chunk.address == kHdf5Nowhere) {
+          fill_elements(dataset, into);
+          continue;
+        }
+        PACKTRAIN_ASSIGN(pipeline, hdf5_pipeline(dataset, chunk.skipped_filters));
+        if (pipeline.empty()) {
           PACKTRAIN_TRY(file.read_elements(chunk.address, into));
           continue;
         }
-        one.resize(static_cast<size_t>(chunk.stored));
-        PACKTRAIN_TRY(file.read_elements(chunk.address, one));
-        PACKTRAIN_TRY(unfilter(dataset, chunk, whole, one));
-        std::memcpy(into.data(), one.data(), into.size());
+        stored.resize(static_cast<size_t>(chunk.stored));
+        PACKTRAIN_TRY(file.read_elements(chunk.address, stored));
+        raw.resize(static_cast<size_t>(whole));
+        PACKTRAIN_TRY(decode(pipeline, stored, raw));
+        std::memcpy(into.data(), raw.data(), into.size());
       }
       return data;
     }

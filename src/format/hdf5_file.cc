@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "base/words.h"
+#include "format/hdf5_fractal_heap.h"
+#include "format/hdf5_tree2.h"
 
 namespace packtrain {
 namespace {
@@ -23,6 +25,8 @@ enum : uint16_t {
   kSpace = 1,
   kLinkInfo = 2,
   kType = 3,
+  kOldFill = 4,
+  kFill = 5,
   kLink = 6,
   kExternalFiles = 7,
   kLayout = 8,
@@ -35,6 +39,11 @@ constexpr uint8_t kShared = 2;  // flag of a message that lies elsewhere
 
 Status at_address(const Status& status, uint64_t offset) { return status.at("@ " + std::to_string(offset)); }
 Status corrupt_file(std::string what) { return Status(Code::corrupt, std::move(what)); }
+Status too_many_links() {
+  return Status(Code::unsupported, "has more than " + count_in_words(kMostLinks) +
+                                       " links in one group; packtrain takes a dataset for a column, not for "
+                                       "a sample: read it by h5py and pack the samples");
+}
 Status outside(uint64_t address) {
   return corrupt_file("metadata at address " + std::to_string(address) + " lie outside of the file");
 }
@@ -227,6 +236,8 @@ Status Hdf5File::take_dataset_message(const Message& message, Hdf5Object& out) {
     case kExternalFiles:
       return Status(Code::unsupported, "its elements lie in other files; `h5repack OLD NEW` brings them in");
     case kSpace:
+    case kOldFill:
+    case kFill:
     case kLayout:
     case kFilters:
     case kLink:
@@ -246,19 +257,27 @@ Status Hdf5File::take_dataset_message(const Message& message, Hdf5Object& out) {
     out.is_dataset = true;
     PACKTRAIN_ASSIGN(layout, parse_hdf5_layout(message.data));
     out.layout = std::move(layout);
+  } else if (message.type == kFill) {
+    PACKTRAIN_ASSIGN(fill, parse_hdf5_fill(message.data));
+    out.fill = std::move(fill);
+  } else if (message.type == kOldFill) {
+    // Kept for old readers; where both are there they say the same, but for the old one being there at all.
+    PACKTRAIN_ASSIGN(fill, parse_old_hdf5_fill(message.data));
+    if (out.fill.empty()) out.fill = std::move(fill);
   } else if (message.type == kFilters) {
     PACKTRAIN_ASSIGN(filters, parse_hdf5_filters(message.data));
     out.filters = std::move(filters);
   } else if (message.type == kLink) {
     out.is_group = true;
     PACKTRAIN_ASSIGN(link, parse_hdf5_link(message.data));
-    if (out.links.size() >= kMostLinks) return corrupt_file("a group has too many links");
+    if (out.links.size() >= kMostLinks) return too_many_links();
     if (link.address != kHdf5Nowhere) out.links.push_back(std::move(link));
   } else if (message.type == kLinkInfo) {
     out.is_group = true;
     at.skip(1);
     if ((at.u8() & 1) != 0) at.skip(8);
-    out.dense = at.u64() != kHdf5Nowhere;
+    out.link_heap = at.u64();
+    out.link_tree = at.u64();
   } else {
     out.is_group = true;
     out.symbol_tree = at.u64();
@@ -285,10 +304,9 @@ Result<Hdf5Type> Hdf5File::shared_type(Bytes message) {
 
 Result<std::vector<Hdf5Link>> Hdf5File::links(const Hdf5Object& group) {
   std::vector<Hdf5Link> found = group.links;
-  if (group.dense) {
-    return Status(Code::unsupported,
-                  "keeps the names of a large group in the new way, which packtrain does not read; "
-                  "`h5repack OLD NEW` writes the old way");
+  if (group.link_heap != kHdf5Nowhere && group.link_tree != kHdf5Nowhere) {
+    const Status status = add_dense_links(group, found);
+    if (!status.ok()) return at_address(status, offset(group.link_heap));
   }
   if (group.symbol_tree != kHdf5Nowhere) {
     // Names lie in a heap, entries in the leaves of a tree.
@@ -318,7 +336,7 @@ Result<std::vector<Hdf5Link>> Hdf5File::links(const Hdf5Object& group) {
         entry.skip(8);
         uint64_t child = entry.u64();
         if (level > 0) {
-          if (nodes.size() >= kMostLinks) return corrupt_file("a group has too many nodes");
+          if (nodes.size() >= kMostLinks) return too_many_links();
           nodes.emplace_back(child, level);
         } else {
           PACKTRAIN_TRY(add_symbols(child, names, found));
@@ -333,6 +351,19 @@ Result<std::vector<Hdf5Link>> Hdf5File::links(const Hdf5Object& group) {
     }
   }
   return found;
+}
+
+Status Hdf5File::add_dense_links(const Hdf5Object& group, std::vector<Hdf5Link>& out) {
+  PACKTRAIN_ASSIGN(heap, Hdf5FractalHeap::open(*this, group.link_heap));
+  constexpr size_t kHashBytes = 4;  // of the name, in front of the identity
+  return walk_hdf5_tree2(*this, group.link_tree, kHdf5TreeOfLinks, bytes(), [&](Bytes record) -> Status {
+    if (out.size() >= kMostLinks) return too_many_links();
+    if (record.size() <= kHashBytes) return corrupt_file("a link is cut short");
+    PACKTRAIN_ASSIGN(message, heap.object(record.subspan(kHashBytes)));
+    PACKTRAIN_ASSIGN(link, parse_hdf5_link(message));
+    if (link.address != kHdf5Nowhere) out.push_back(std::move(link));
+    return {};
+  });
 }
 
 Status Hdf5File::add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& out) {
@@ -355,7 +386,7 @@ Status Hdf5File::add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& 
     rest.remove_prefix(static_cast<size_t>(name_at));
     size_t end = rest.find('\0');
     if (end > kLongestName) return at_address(corrupt_file("a name has no end"), offset(node));
-    if (out.size() >= kMostLinks) return corrupt_file("a group has too many links");
+    if (out.size() >= kMostLinks) return too_many_links();
     out.push_back({std::string(rest.substr(0, end)), address});
   }
   return {};

@@ -23,12 +23,14 @@ struct Hdf5Object {
   bool is_group = false, is_dataset = false;
   uint64_t symbol_tree = kHdf5Nowhere, symbol_names = kHdf5Nowhere;  // of a group of the old kind
   std::vector<Hdf5Link> links;                                       // of a group of the new kind
-  bool dense = false;  // the links of a new group are elsewhere, in a heap
+  // Of a new group with many links: they are in a heap, and a tree knows them all.
+  uint64_t link_heap = kHdf5Nowhere, link_tree = kHdf5Nowhere;
   std::vector<uint64_t> shape;
   Hdf5Type type;
   Hdf5Layout layout;
   std::vector<Hdf5Filter> filters;
-  Status trouble;  // why the dataset cannot be used
+  std::vector<std::byte> fill;  // an element that was never written; empty: zeros
+  Status trouble;               // why the dataset cannot be used
 };
 
 // One file open for reading. One thread at a time. Keeps what it read of the metadata, up to 32 MiB.
@@ -76,6 +78,7 @@ class Hdf5File {
   Status take_dataset_message(const Message& message, Hdf5Object& out);
   Result<Hdf5Type> shared_type(Bytes message);
   Status add_symbols(uint64_t node, Bytes names, std::vector<Hdf5Link>& out);
+  Status add_dense_links(const Hdf5Object& group, std::vector<Hdf5Link>& out);
   Result<std::vector<std::byte>> read_header(const Block& block);
   Result<const std::vector<std::byte>*> page(uint64_t number);
 

@@ -46,6 +46,37 @@ void add_integer_type(uint8_t bytes, bool is_signed, Out& out) {
   out.u8(0x10).u8(is_signed ? 8 : 0).u16(0).u32(bytes).u16(0).u16(8 * bytes);
 }
 
+// What IEEE says of a real number of so many bytes.
+struct Real {
+  uint8_t exponent_bits, mantissa_bits;
+  uint32_t bias;
+};
+constexpr Real real_of(uint64_t bytes) {
+  return bytes == 2 ? Real{5, 10, 15} : bytes == 4 ? Real{8, 23, 127} : Real{11, 52, 1023};
+}
+
+void add_real_type(uint8_t bytes, Out& out) {
+  constexpr uint8_t kReal = 0x11, kHighestBitImplied = 0x20;
+  const Real real = real_of(bytes);
+  out.u8(kReal).u8(kHighestBitImplied).u8(8 * bytes - 1u).u8(0).u32(bytes).u16(0).u16(8 * bytes);
+  out.u8(real.mantissa_bits).u8(real.exponent_bits).u8(0).u8(real.mantissa_bits).u32(real.bias);
+}
+
+// As h5py has it: an enumeration of FALSE and TRUE.
+void add_truth_type(Out& out) {
+  constexpr uint8_t kEnumeration = 0x18;
+  out.u8(kEnumeration).u8(2).u16(0).u32(1);
+  add_integer_type(1, true, out);
+  out.add(std::string_view("FALSE\0\0\0TRUE\0\0\0\0", 16)).u8(0).u8(1);
+}
+
+void add_number_type(std::string_view type, Out& out) {
+  const auto bytes = static_cast<uint8_t>(type[2] - '0');
+  if (type[1] == 'b') return add_truth_type(out);
+  if (type[1] == 'f') return add_real_type(bytes, out);
+  add_integer_type(bytes, type[1] == 'i', out);
+}
+
 void add_type(const Hdf5DatasetToWrite& dataset, Out& out) {
   constexpr uint8_t kText = 0x13, kVariable = 0x19, kPaddedUtf8 = 0x11;
   switch (dataset.element) {
@@ -66,6 +97,8 @@ void add_type(const Hdf5DatasetToWrite& dataset, Out& out) {
     case Hdf5Element::string:
       out.u8(kVariable).u8(1).u16(1).u32(16);  // a string, in UTF-8
       return add_integer_type(1, false, out);
+    case Hdf5Element::number:
+      return add_number_type(dataset.number, out);
   }
 }
 
@@ -111,7 +144,12 @@ class Encoder {
   uint64_t add_dataset(const Hdf5DatasetToWrite& dataset) {
     const bool variable = dataset.element == Hdf5Element::bytes || dataset.element == Hdf5Element::string;
     Header header;
-    header.begin(kSpaceMessage, 0).u8(1).u8(1).u8(1).zeros(5).u64(dataset.rows).u64(dataset.rows);
+    Out& space = header.begin(kSpaceMessage, 0);
+    space.u8(1).u8(1 + dataset.row_shape.size()).u8(1).zeros(5);
+    for (int limits = 0; limits < 2; ++limits) {  // the shape, and how far it may grow
+      space.u64(dataset.rows);
+      for (const uint64_t size : dataset.row_shape) space.u64(size);
+    }
     add_type(dataset, header.begin(kTypeMessage, kConstant));
     header.begin(kFillMessage, kConstant).u8(2).u8(2).u8(variable ? 0 : 2).u8(1).u32(0);
     header.begin(kLayoutMessage, 0)
@@ -186,6 +224,12 @@ size_t most_links(const Hdf5GroupToWrite& group) {
 }
 
 }  // namespace
+
+bool is_hdf5_number(std::string_view type) {
+  constexpr std::string_view kNumbers[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4",
+                                           "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"};
+  return std::find(std::begin(kNumbers), std::end(kNumbers), type) != std::end(kNumbers);
+}
 
 Hdf5Metadata encode_hdf5_metadata(const Hdf5GroupToWrite& root, uint64_t address) {
   // One leaf holds all names of a group, however many they are.

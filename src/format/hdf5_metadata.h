@@ -14,14 +14,18 @@ namespace packtrain {
 inline constexpr uint64_t kHdf5WrittenSuperblockBytes = 96;
 
 // What an element of a dataset is; all numbers are little-endian.
-enum class Hdf5Element : uint8_t { u8, i16, i32, i64, text, bytes, string };
+enum class Hdf5Element : uint8_t { u8, i16, i32, i64, text, bytes, string, number };
+// Whether Hdf5Element::number can be of this type, in NumPy's words.
+bool is_hdf5_number(std::string_view type);
 
 struct Hdf5DatasetToWrite {
   std::string name;
   Hdf5Element element = Hdf5Element::u8;
   uint32_t text_bytes = 0;  // of each text
+  std::string number = {};  // of Hdf5Element::number, such as "<f4"
   uint64_t rows = 0;
-  uint64_t address = 0, bytes = 0;  // of the elements
+  std::vector<uint64_t> row_shape = {};  // what follows the rows in the dataset's shape
+  uint64_t address = 0, bytes = 0;       // of the elements
 };
 
 struct Hdf5GroupToWrite {

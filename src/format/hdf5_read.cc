@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "format/columns.h"
 #include "format/hdf5_chunks.h"
+#include "format/hdf5_elements.h"
 #include "format/hdf5_file.h"
 #include "format/hdf5_heap.h"
 #include "format/hdf5_sets.h"
@@ -43,96 +44,12 @@ Result<std::vector<int64_t>> read_integers(Hdf5File& file, const Hdf5Object& dat
   return integers;
 }
 
-// Elements of fixed size that are read by extent: where each stretch of them lies.
-class Elements {
- public:
-  static Result<Elements> find(Hdf5File& file, const Hdf5Object& dataset) {
-    PACKTRAIN_TRY(dataset.trouble);
-    Elements made;
-    uint64_t bytes = 0;
-    if (__builtin_mul_overflow(hdf5_rows(dataset), hdf5_row_bytes(dataset), &bytes)) {
-      return corrupt_dataset("is too large");
-    }
-    made.bytes_ = bytes;
-    if (dataset.type.big_endian && dataset.type.size > 1) {
-      return Status(Code::unsupported, "holds big-endian numbers; write them as little-endian ones");
-    }
-    if (!dataset.filters.empty()) {
-      return Status(
-          Code::unsupported,
-          "is compressed or filtered, so its samples cannot be read one by one; `h5repack -f NONE OLD "
-          "NEW` writes it without");
-    }
-    if (bytes == 0) return made;
-    if (dataset.layout.kind == Hdf5Layout::Kind::chunked) {
-      PACKTRAIN_ASSIGN(listed, list_hdf5_chunks(file, dataset));
-      made.chunk_bytes_ = listed.rows * listed.row_bytes;
-      for (const Hdf5Chunk& chunk : listed.chunks) {
-        if (chunk.address == kHdf5Nowhere) return corrupt_dataset("has rows that were never written");
-        made.chunks_.push_back({file.offset(chunk.address)});
-      }
-      return made;
-    }
-    if (dataset.layout.kind != Hdf5Layout::Kind::contiguous) {
-      return Status(
-          Code::unsupported,
-          "is kept within its description, or in other datasets; `h5repack -l CONTI OLD NEW` lays it "
-          "out plainly");
-    }
-    if (dataset.layout.address == kHdf5Nowhere) return corrupt_dataset("was never written");
-    if (dataset.layout.bytes < bytes || !file.holds(dataset.layout.address, bytes)) {
-      return corrupt_dataset("lies outside of the file");
-    }
-    made.chunk_bytes_ = bytes;
-    made.chunks_.push_back({file.offset(dataset.layout.address)});
-    return made;
-  }
-
-  uint64_t bytes() const { return bytes_; }
-  uint64_t offset(uint64_t begin) const {
-    return chunks_[begin / chunk_bytes_].offset + begin % chunk_bytes_;
-  }
-
-  void add_field(IndexBuilder& out, uint32_t shard, std::string_view name, uint64_t begin, uint64_t length,
-                 std::string_view path) {
-    if (length == 0) {
-      const uint64_t near = begin < bytes_ ? offset(begin) : 0;
-      return out.add_field(name, shard, near, 0, CheckKind::none, 0, path);
-    }
-    if (begin / chunk_bytes_ == (begin + length - 1) / chunk_bytes_) {
-      return out.add_field(name, shard, offset(begin), length, CheckKind::none, 0, path);
-    }
-    slices_.clear();
-    while (length > 0) {
-      Chunk& chunk = chunks_[begin / chunk_bytes_];
-      if (chunk.block == kNoBlock) {
-        chunk.block = out.add_block(
-            {.shard = shard, .offset = chunk.offset, .stored = chunk_bytes_, .raw = chunk_bytes_});
-      }
-      const uint64_t start = begin % chunk_bytes_, part = std::min(length, chunk_bytes_ - start);
-      slices_.push_back({chunk.block, start, part});
-      begin += part;
-      length -= part;
-    }
-    out.add_field(name, slices_, path);
-  }
-
- private:
-  static constexpr uint64_t kNoBlock = UINT64_MAX;
-  struct Chunk {
-    uint64_t offset = 0, block = kNoBlock;
-  };
-  uint64_t bytes_ = 0, chunk_bytes_ = 1;
-  std::vector<Chunk> chunks_;
-  std::vector<Slice> slices_;
-};
-
 // A field of a set with all that says where its values lie.
 struct Loaded {
   const Hdf5Column* column = nullptr;
   std::string field;
   size_t first_value = 0;  // of kind values: into the indexer's
-  Elements elements;       // of the other kinds
+  Hdf5Elements elements;   // of the other kinds
   uint64_t row_bytes = 0;
   std::vector<int64_t> offsets;  // in bytes
   std::vector<std::byte> present;
@@ -170,6 +87,12 @@ class Hdf5Indexer {
     uint64_t number = 0;
     for (LoadedSet& set : sets_) {
       if (!set.set->split.empty()) out.begin_split(set.set->split);
+      for (const Loaded& field : set.fields) {
+        const Hdf5Object& data = field.column->data;
+        std::string word = data.type.numpy_word();
+        if (field.column->kind != Hdf5Column::Kind::rows || word.empty()) continue;
+        out.set_array(field.field, {std::move(word), {data.shape.begin() + 1, data.shape.end()}});
+      }
       for (uint64_t i = 0; i < set.set->samples; ++i, ++number) {
         PACKTRAIN_TRY(add_sample(set, i, number, shard, out));
         PACKTRAIN_TRY(pace_.tell({.phase = "index", .items = number}));
@@ -222,8 +145,21 @@ class Hdf5Indexer {
       if (!status.ok()) return status.at(printable(column.name));
       loaded.fields.push_back(std::move(field));
     }
+    if (!set.labels && set.samples > 0) note_labels(set);
     sets_.push_back(std::move(loaded));
     return {};
+  }
+
+  void note_labels(const Hdf5Set& set) const {
+    for (const Hdf5Column& column : set.fields) {
+      if (!is_label_name(column.name)) continue;
+      const Hdf5Type& type = column.data.type;
+      const bool texts = type.kind == Hdf5Type::Kind::text || type.variable();
+      note_no_labels(options_, column.name,
+                     texts                                  ? "texts"
+                     : type.kind == Hdf5Type::Kind::integer ? "several numbers for each"
+                                                            : "numbers that are not whole");
+    }
   }
 
   Status load(const Hdf5Column& column, uint64_t samples, Loaded& field) {
@@ -236,7 +172,7 @@ class Hdf5Indexer {
       field.first_value = values_.size();
       return add_values(column.data);
     }
-    PACKTRAIN_ASSIGN(elements, Elements::find(file_, column.data));
+    PACKTRAIN_ASSIGN(elements, Hdf5Elements::find(file_, column.data));
     field.elements = std::move(elements);
     field.row_bytes = hdf5_row_bytes(column.data);
     if (column.kind == Hdf5Column::Kind::rows) return {};
@@ -297,32 +233,22 @@ class Hdf5Indexer {
 
   // The first bytes of the first value that has any.
   Result<size_t> read_first(const Loaded& field, uint64_t samples, MutableBytes into) {
-    uint64_t offset = 0, length = 0;
-    for (uint64_t i = 0; i < samples && length == 0; ++i) {
-      switch (field.column->kind) {
-        case Hdf5Column::Kind::values: {
-          const Hdf5Value& value = values_[field.first_value + i];
-          if (value.state != Hdf5Value::State::found) continue;
-          offset = value.place;
-          length = value.bytes;
-          break;
-        }
-        case Hdf5Column::Kind::slices: {
-          length = static_cast<uint64_t>(field.offsets[i + 1] - field.offsets[i]);
-          if (length == 0) break;
-          const auto begin = static_cast<uint64_t>(field.offsets[i]);
-          offset = field.elements.offset(begin);
-          break;
-        }
-        case Hdf5Column::Kind::rows:
-          return size_t{0};  // numbers, which say nothing
+    if (field.column->kind == Hdf5Column::Kind::rows) return size_t{0};  // numbers, which say nothing
+    for (uint64_t i = 0; i < samples; ++i) {
+      if (field.column->kind == Hdf5Column::Kind::values) {
+        const Hdf5Value& value = values_[field.first_value + i];
+        if (value.state != Hdf5Value::State::found || value.bytes == 0) continue;
+        into = into.first(static_cast<size_t>(std::min<uint64_t>(value.bytes, into.size())));
+        PACKTRAIN_TRY(file_.storage().read(file_.file(), value.place, into));
+        return into.size();
       }
+      const auto begin = static_cast<uint64_t>(field.offsets[i]);
+      const auto length = static_cast<uint64_t>(field.offsets[i + 1]) - begin;
+      if (length == 0) continue;
+      return field.elements.read(file_, begin,
+                                 into.first(static_cast<size_t>(std::min<uint64_t>(length, into.size()))));
     }
-    // A slice may go on in another chunk, behind the end of the file for all that is known here.
-    length = std::min(length, file_.file().size() - std::min(offset, file_.file().size()));
-    const auto bytes = static_cast<size_t>(std::min<uint64_t>(length, into.size()));
-    if (bytes > 0) PACKTRAIN_TRY(file_.storage().read(file_.file(), offset, into.first(bytes)));
-    return bytes;
+    return size_t{0};
   }
 
   // Why a sample cannot be used, if it cannot.

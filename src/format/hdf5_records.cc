@@ -72,10 +72,34 @@ void take_integer(Hdf5Cursor& at, uint32_t bits, Hdf5Type& type) {
   type.kind = whole ? Hdf5Type::Kind::integer : Hdf5Type::Kind::raw;
 }
 
+// Takes what describes a real number.
+bool is_ieee_real(Hdf5Cursor& at, uint32_t size) {
+  const uint16_t first_bit = at.u16(), used_bits = at.u16();
+  at.skip(1);
+  const uint8_t exponent_bits = at.u8();
+  at.skip(6);  // the mantissa and the exponent's bias follow from it
+  const uint8_t expected = size == 2 ? 5 : size == 4 ? 8 : 11;
+  return (size == 2 || size == 4 || size == 8) && first_bit == 0 && used_bits == 8 * size &&
+         exponent_bits == expected;
+}
+
+// Whether an enumeration, behind its base type, has the two members that h5py gives NumPy's truth values.
+bool is_truth(Hdf5Cursor at, uint32_t members, uint8_t version, uint32_t size) {
+  if (members != 2 || size != 1) return false;
+  for (const std::string_view name :
+       {std::string_view("FALSE\0\0\0", 8), std::string_view("TRUE\0\0\0\0", 8)}) {
+    // Names are filled up to eight bytes, but for the newest version's.
+    if (as_text(at.take(version < 3 ? 8 : name.find('\0') + 1)) !=
+        name.substr(0, version < 3 ? 8 : name.find('\0') + 1))
+      return false;
+  }
+  return at.u8() == 0 && at.u8() == 1;
+}
+
 Hdf5Type take_type(Hdf5Cursor& at, bool inner) {
   enum : uint8_t { integer, real, time, text, bits, opaque, compound, reference, enumeration, variable };
   Hdf5Type type;
-  uint8_t kind = at.u8() & 15;
+  const uint8_t first = at.u8(), kind = first & 15, version = first >> 4;
   auto flags = static_cast<uint32_t>(at.number(3));
   type.size = at.u32();
   switch (kind) {
@@ -85,6 +109,7 @@ Hdf5Type take_type(Hdf5Cursor& at, bool inner) {
     case real:
       type.kind = Hdf5Type::Kind::raw;
       type.big_endian = (flags & 1) != 0;
+      type.is_real = is_ieee_real(at, type.size);
       break;
     case bits:
     case opaque:
@@ -96,7 +121,9 @@ Hdf5Type take_type(Hdf5Cursor& at, bool inner) {
     case enumeration: {
       if (inner) break;
       Hdf5Type base = take_type(at, true);
-      if (base.kind == Hdf5Type::Kind::integer && base.size == type.size) type = base;
+      if (base.kind != Hdf5Type::Kind::integer || base.size != type.size) break;
+      type = base;
+      type.is_truth = is_truth(at, flags & 0xFFFF, version, type.size);
       break;
     }
     case variable: {
@@ -116,12 +143,21 @@ Hdf5Type take_type(Hdf5Cursor& at, bool inner) {
   return type;
 }
 
+// A number of bytes, which is negative where there is no value, and as many bytes.
+Result<std::vector<std::byte>> take_fill(Hdf5Cursor& at) {
+  const auto bytes = static_cast<int32_t>(at.u32());
+  const Bytes value = at.take(bytes < 0 ? 0 : static_cast<uint64_t>(bytes));
+  if (at.failed()) return record_cut_short("a fill value");
+  return std::vector<std::byte>(value.begin(), value.end());
+}
+
 // Versions 4 and 5: shape of a chunk, then which index and what belongs to it.
 void take_new_chunks(Hdf5Cursor& at, Hdf5Layout& layout) {
-  enum : uint8_t { single = 1, implicit, fixed_array, extensible_array };
-  constexpr uint8_t kFilteredSingle = 2;
+  enum : uint8_t { single = 1, implicit, fixed_array, extensible_array, tree2 };
+  constexpr uint8_t kPlainEdges = 1, kFilteredSingle = 2;
   uint8_t flags = at.u8(), dimensions = at.u8(), number_bytes = at.u8();
   if (number_bytes > 8) number_bytes = 8;
+  layout.plain_edges = (flags & kPlainEdges) != 0;
   for (size_t i = 0; i < dimensions && !at.failed(); ++i) layout.chunk.push_back(at.number(number_bytes));
   switch (at.u8()) {
     case single:
@@ -141,6 +177,10 @@ void take_new_chunks(Hdf5Cursor& at, Hdf5Layout& layout) {
     case extensible_array:
       layout.chunk_index = Hdf5Layout::ChunkIndex::extensible_array;
       at.skip(5);
+      break;
+    case tree2:
+      layout.chunk_index = Hdf5Layout::ChunkIndex::tree2;
+      at.skip(6);
       break;
     default:
       return;
@@ -218,6 +258,18 @@ Result<Hdf5Superblock> parse_hdf5_superblock(Bytes bytes) {
   return unknown_version("the superblock", version);
 }
 
+std::string Hdf5Type::numpy_word() const {
+  if (big_endian && size > 1) return {};
+  const char* letter = kind == Kind::integer          ? is_truth    ? "b"
+                                                        : is_signed ? "i"
+                                                                    : "u"
+                       : kind == Kind::raw && is_real ? "f"
+                                                      : nullptr;
+  const bool whole = size == 1 || size == 2 || size == 4 || size == 8;
+  if (letter == nullptr || !whole) return {};
+  return (size == 1 ? "|" : "<") + std::string(letter) + std::to_string(size);
+}
+
 Result<Hdf5Type> parse_hdf5_type(Bytes message) {
   Hdf5Cursor at(message);
   Hdf5Type type = take_type(at, false);
@@ -280,6 +332,27 @@ Result<Hdf5Layout> parse_hdf5_layout(Bytes message) {
   }
   if (at.failed()) return record_cut_short("a layout");
   return layout;
+}
+
+Result<std::vector<std::byte>> parse_hdf5_fill(Bytes message) {
+  constexpr uint8_t kDefined = 32;
+  Hdf5Cursor at(message);
+  const uint8_t version = at.u8();
+  bool defined = true;
+  if (version == 1 || version == 2) {
+    at.skip(2);  // when room is taken, and when it is filled
+    defined = at.u8() != 0 || version == 1;
+  } else if (version == 3) {
+    defined = (at.u8() & kDefined) != 0;
+  } else {
+    return unknown_version("a fill value", version);
+  }
+  return defined ? take_fill(at) : std::vector<std::byte>();
+}
+
+Result<std::vector<std::byte>> parse_old_hdf5_fill(Bytes message) {
+  Hdf5Cursor at(message);
+  return take_fill(at);
 }
 
 Result<std::vector<Hdf5Filter>> parse_hdf5_filters(Bytes message) {

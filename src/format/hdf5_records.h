@@ -62,9 +62,12 @@ struct Hdf5Type {
   };
   Kind kind = Kind::other;
   bool is_signed = false, big_endian = false;
+  bool is_real = false;    // of kind raw: a number as IEEE has it, of 2, 4 or 8 bytes
+  bool is_truth = false;   // of kind integer: FALSE or TRUE
   uint32_t size = 0;       // of an element where the dataset keeps it
   uint32_t item_size = 0;  // of an item of a sequence; 0: not of fixed size
   bool variable() const { return kind == Kind::sequence || kind == Kind::string; }
+  std::string numpy_word() const;  // such as "<f4"; empty if it is no little-endian number
 };
 Result<Hdf5Type> parse_hdf5_type(Bytes message);
 
@@ -73,7 +76,7 @@ Result<std::vector<uint64_t>> parse_hdf5_space(Bytes message);
 
 struct Hdf5Layout {
   enum class Kind : uint8_t { compact, contiguous, chunked, other };
-  enum class ChunkIndex : uint8_t { tree, single, implicit, fixed_array, extensible_array, other };
+  enum class ChunkIndex : uint8_t { tree, single, implicit, fixed_array, extensible_array, tree2, other };
   Kind kind = Kind::other;
   uint64_t address = kHdf5Nowhere;  // of the elements, or of the index of the chunks
   uint64_t bytes = 0;               // of contiguous elements
@@ -82,14 +85,20 @@ struct Hdf5Layout {
   ChunkIndex chunk_index = ChunkIndex::other;
   uint64_t single_stored = 0;  // of a single filtered chunk; 0: it is not filtered
   uint32_t single_mask = 0;
+  bool plain_edges = false;  // chunks that reach beyond the shape are not filtered
 };
 Result<Hdf5Layout> parse_hdf5_layout(Bytes message);
+
+// What an element holds that was never written; empty: zeros.
+Result<std::vector<std::byte>> parse_hdf5_fill(Bytes message);
+Result<std::vector<std::byte>> parse_old_hdf5_fill(Bytes message);
 
 struct Hdf5Filter {
   uint16_t id = 0;
   uint32_t first_value = 0;  // of its parameters
 };
-inline constexpr uint16_t kHdf5Deflate = 1, kHdf5Shuffle = 2, kHdf5Fletcher32 = 3;
+inline constexpr uint16_t kHdf5Deflate = 1, kHdf5Shuffle = 2, kHdf5Fletcher32 = 3, kHdf5Lzf = 32000,
+                          kHdf5Blosc = 32001, kHdf5Zstd = 32015;
 Result<std::vector<Hdf5Filter>> parse_hdf5_filters(Bytes message);
 
 struct Hdf5Link {

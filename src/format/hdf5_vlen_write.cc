@@ -110,8 +110,10 @@ class VlenWriter : public ContainerWriter {
         names_(std::move(names)),
         images_(is_image_set(spec)),
         labels_wanted_(spec.labels) {
+    // Images of all kinds share the one dataset of the course's layout.
+    if (images_) columns_.push_back({std::string(kImages), {}, {}, true});
     for (const std::string& field : spec.fields) {
-      columns_.push_back({images_ ? std::string(kImages) : field, {}, {}, true});
+      if (!images_) columns_.push_back({field, {}, {}, true});
     }
   }
 
@@ -163,8 +165,10 @@ class VlenWriter : public ContainerWriter {
     for (const SampleToWrite::Field& field : sample.fields) {
       const size_t position = names_.position(field.name);
       if (position == SIZE_MAX) return Status(Code::invalid, "the field was not announced").at(field.name);
-      Column& column = columns_[position];
-      if (column.present.size() > row) return Status(Code::invalid, "a field comes twice").at(field.name);
+      Column& column = columns_[images_ ? 0 : position];
+      if (column.present.size() > row)
+        return Status(Code::invalid, images_ ? "has more than one image" : "a field comes twice")
+            .at(field.name);
       if (field.bytes.size() > std::numeric_limits<uint32_t>::max()) {
         return Status(Code::invalid, "values of variable length have less than 4 GiB; write format hdf5")
             .at(field.name);

@@ -2,7 +2,7 @@
 #include "format/hdf5_write.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
 
 #include "base/words.h"
 #include "format/columns.h"
@@ -13,6 +13,7 @@ namespace packtrain {
 namespace {
 
 constexpr size_t kHeldBlockBytes = size_t{1} << 20;
+constexpr size_t kMostHdf5Axes = 32;
 constexpr uint64_t kHeldBytes = uint64_t{32} << 20;  // until a column goes to the file as it comes
 
 template <class T>
@@ -24,10 +25,16 @@ Bytes bytes_of(const std::vector<T>& values) {
 // the file as it comes; the others, mostly small texts and numbers beside it, wait in memory.
 class FlatHdf5Writer : public ContainerWriter {
  public:
-  FlatHdf5Writer(Hdf5Output output, Hdf5Names names, const std::vector<std::string>& fields)
-      : output_(std::move(output)), names_(std::move(names)), columns_(fields.size()) {
-    for (size_t i = 0; i < fields.size(); ++i) columns_[i].name = fields[i];
-    direct_ = fields.size() == 1 ? 0 : kNone;
+  FlatHdf5Writer(Hdf5Output output, Hdf5Names names, const WriteSpec& spec)
+      : output_(std::move(output)), names_(std::move(names)), columns_(spec.fields.size()) {
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      columns_[i].name = spec.fields[i];
+      const auto array = spec.arrays.find(spec.fields[i]);
+      const bool fits = array != spec.arrays.end() && is_hdf5_number(array->second.type) &&
+                        array->second.shape.size() < kMostHdf5Axes;
+      if (fits) columns_[i].array = array->second;
+    }
+    direct_ = columns_.size() == 1 ? 0 : kNone;
   }
 
   Status add(const SampleToWrite& sample) override {
@@ -54,8 +61,9 @@ class FlatHdf5Writer : public ContainerWriter {
     std::string name;
     std::vector<int64_t> offsets = {0};
     std::vector<uint8_t> present;
-    bool complete = true;                        // every sample has it
-    uint64_t address = 0;                        // of the column that goes to the file as it comes
+    bool complete = true;             // every sample has it
+    std::optional<ArrayValue> array;  // what the rows are, if they are arrays of one type and shape
+    uint64_t address = 0;             // of the column that goes to the file as it comes
     std::vector<std::vector<std::byte>> blocks;  // what waits
   };
 
@@ -127,12 +135,32 @@ class FlatHdf5Writer : public ContainerWriter {
     }
     PACKTRAIN_TRY(write_blocks(column));
     const auto bytes = static_cast<uint64_t>(column.offsets.back());
+    if (has_rows(column)) {
+      root.datasets.push_back({.name = column.name,
+                               .element = Hdf5Element::number,
+                               .number = column.array->type,
+                               .rows = column.present.size(),
+                               .row_shape = column.array->shape,
+                               .address = column.address,
+                               .bytes = bytes});
+      return {};
+    }
     root.datasets.push_back({.name = column.name, .rows = bytes, .address = column.address, .bytes = bytes});
     PACKTRAIN_TRY(add_dataset(column.name + std::string(kOffsetsSuffix), Hdf5Element::i64,
                               column.offsets.size(), bytes_of(column.offsets), root));
     if (column.complete) return {};
     return add_dataset(column.name + std::string(kPresentSuffix), Hdf5Element::u8, column.present.size(),
                        bytes_of(column.present), root);
+  }
+
+  // Whether the column is one array with a row for each sample.
+  static bool has_rows(const Column& column) {
+    if (!column.array || !column.complete || column.present.empty()) return false;
+    const auto row = static_cast<int64_t>(column.array->bytes());
+    for (size_t i = 1; i < column.offsets.size(); ++i) {
+      if (column.offsets[i] - column.offsets[i - 1] != row) return false;
+    }
+    return true;
   }
 
   Status add_dataset(std::string_view name, Hdf5Element element, uint64_t rows, Bytes data,
@@ -185,8 +213,7 @@ Result<std::unique_ptr<ContainerWriter>> create_hdf5(Storage& storage, std::stri
   auto names = Hdf5Names::make(spec.fields, {"", kOffsetsSuffix, kPresentSuffix}, {kLabelColumn, kKeyColumn});
   if (!names.ok()) return names.status().at(path);
   PACKTRAIN_ASSIGN(output, Hdf5Output::create(storage, path, spec));
-  return std::unique_ptr<ContainerWriter>(
-      new FlatHdf5Writer(std::move(output), std::move(*names), spec.fields));
+  return std::unique_ptr<ContainerWriter>(new FlatHdf5Writer(std::move(output), std::move(*names), spec));
 }
 
 }  // namespace packtrain

@@ -4,8 +4,22 @@
 #include <filesystem>
 #include <set>
 
+#include "base/words.h"
+
 namespace packtrain {
 namespace {
+
+// A split is one range of samples.
+Status check_splits(const IndexBuilder& builder) {
+  std::set<std::string> seen;
+  for (const std::string& split : builder.splits()) {
+    if (seen.insert(split).second) continue;
+    return Status(Code::unsupported,
+                  "several containers have the split " + printable(split) +
+                      ", which an index cannot join; pack them: packtrain pack CONTAINER… OUT");
+  }
+  return {};
+}
 
 // One walk over all containers. `folders` becomes the class folders of each.
 Result<IndexBuilder> walk(Storage& storage, std::span<const ContainerPath> containers,
@@ -25,13 +39,21 @@ Result<IndexBuilder> walk(Storage& storage, std::span<const ContainerPath> conta
       };
     }
     size_t known_damage = options.damage ? options.damage->size() : 0;
+    builder.begin_container();
+    const size_t known_splits = builder.splits().size();
+    if (!container.split.empty()) builder.begin_split(container.split);
     PACKTRAIN_TRY(format->index(storage, container.path, mine, builder));
+    if (!container.split.empty() && builder.splits().size() > known_splits + 1) {
+      return Status(Code::invalid, "has splits of its own; give it without \"" + container.split + "=\"")
+          .at(printable(container.path));
+    }
     if (options.damage == nullptr || containers.size() == 1) continue;
     for (size_t d = known_damage; d < options.damage->size(); ++d) {
       std::string& what = (*options.damage)[d].what;
       what.insert(0, container.path + ": ");
     }
   }
+  PACKTRAIN_TRY(check_splits(builder));
   return builder;
 }
 

@@ -12,6 +12,7 @@ namespace packtrain {
 // A container where it is read from, and what the index calls it.
 struct ContainerPath {
   std::string path, recorded;
+  std::string split = {};  // that it is; empty: it has its own, or none
 };
 
 // Indexes them in order into one builder. Class folders are numbered alike in all of them: by the sorted

@@ -1,10 +1,13 @@
 // Existing containers become a dataset in place: a folder with an index beside them.
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/words.h"
 #include "format/checksum.h"
 #include "format/index_containers.h"
 #include "format/publish_index.h"
+#include "index/split_name.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -25,6 +28,26 @@ Status check_outside_datasets(Storage& storage, const std::string& folder) {
                                    ", which has an index; use that dataset, or put this index elsewhere with "
                                    "--out DIR")
       .at(printable(folder));
+}
+
+Status check_split_names(const std::vector<std::string>& splits, size_t containers) {
+  if (splits.empty()) return {};
+  if (splits.size() != containers) return Status(Code::invalid, "there must be a split for each container");
+  const auto named = [](const std::string& split) { return !split.empty(); };
+  if (std::none_of(splits.begin(), splits.end(), named)) return {};
+  if (!std::all_of(splits.begin(), splits.end(), named))
+    return Status(Code::invalid, "name the split of every container (NAME=CONTAINER), or of none");
+  for (const std::string& split : splits) PACKTRAIN_TRY(check_split_name(split));
+  return {};
+}
+
+// A split is one range of samples: its containers come together, in the order of the first of each.
+void sort_by_split(std::vector<ContainerPath>& paths) {
+  std::map<std::string, size_t> order;
+  for (const ContainerPath& path : paths) order.try_emplace(path.split, order.size());
+  std::stable_sort(paths.begin(), paths.end(), [&](const ContainerPath& a, const ContainerPath& b) {
+    return order[a.split] < order[b.split];
+  });
 }
 
 Result<std::string> advice_for_folder(Storage& storage, std::string folder) {
@@ -81,18 +104,23 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   PACKTRAIN_TRY(check_index_place(storage, report.folder));
   std::vector<ContainerPath> paths;
   std::set<std::string> given;
-  for (const std::string& container : containers) {
+  PACKTRAIN_TRY(check_split_names(options.splits, containers.size()));
+  for (size_t i = 0; i < containers.size(); ++i) {
+    const std::string& container = containers[i];
     PACKTRAIN_ASSIGN(info, storage.stat(container));
     if (info.kind == FileKind::folder && !recognise_format(storage, container).ok()) {
       PACKTRAIN_ASSIGN(advice, advice_for_folder(storage, container));
       return Status(Code::unsupported, "is a folder, no container; " + advice).at(printable(container));
     }
-    paths.push_back({without_slash(container), absolute_path(without_slash(container))});
+    paths.push_back({without_slash(container), absolute_path(without_slash(container)),
+                     options.splits.empty() ? "" : options.splits[i]});
     if (!given.insert(paths.back().recorded).second) {
       return Status(Code::invalid, "is given twice; name each container once").at(printable(container));
     }
   }
+  sort_by_split(paths);
   IndexOptions index_options = options.index;
+  index_options.notes = &report.notes;
   index_options.links = &report.links;
   index_options.without_extension = &report.without_extension;
   index_options.columns = &report.columns;
@@ -107,6 +135,7 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
     finished = std::move(checked);
   }
   for (ShardSpec& shard : finished.manifest.shards) shard.path = recorded_path(shard.path, folder);
+  for (BesideSpec& file : finished.manifest.beside) file.path = recorded_path(file.path, folder);
   Status published = publish_index(storage, report.folder, finished, {});
   if (published.ok()) return report;
   if (!options.out.empty() || published.code() == Code::invalid) return published;

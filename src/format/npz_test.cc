@@ -341,16 +341,88 @@ TEST(NpzTest, WhatNoRowCanBeReadFromIsASentence) {
   EXPECT_TRUE(code("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (8,), }").ok());
 }
 
+Result<std::shared_ptr<Dataset>> open_npy(Storage& storage, std::string_view path) {
+  IndexBuilder builder;
+  PACKTRAIN_TRY(find_format("npy")->index(storage, path, {}, builder));
+  return Dataset::from_memory(storage, "", builder.finish());
+}
+
+// Writes rows as a pair; the label of row i is i - 1.
+Status write_npy(Storage& storage, WriteSpec spec, const std::vector<std::string>& rows) {
+  spec.fields = {"v"};
+  PACKTRAIN_TRY(storage.make_folder("/p"));
+  PACKTRAIN_ASSIGN(writer, find_format("npy")->create(storage, "/p/x.npy", spec));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const SampleToWrite::Field field{"v", as_bytes(rows[i])};
+    PACKTRAIN_TRY(
+        writer->add({.key = std::to_string(i), .label = int64_t(i) - 1, .fields = std::span(&field, 1)}));
+  }
+  return writer->finish();
+}
+
+TEST(NpyTest, ArraysOfOneTypeAndShapeBecomeAPair) {
+  MemoryStorage storage;
+  WriteSpec spec;
+  spec.arrays = {{"v", {"<i2", {2}}}};
+  ASSERT_TRUE(write_npy(storage, spec, {"abcd", "efgh", "ijkl"}).ok());
+  const std::string x = get(storage, "/p/x.npy"), y = get(storage, "/p/y.npy");
+  EXPECT_NE(x.find("'descr': '<i2', 'fortran_order': False, 'shape': (3, 2)"), std::string::npos);
+  EXPECT_TRUE(x.ends_with("\nabcdefghijkl"));
+  EXPECT_TRUE(y.ends_with(numbers<int64_t>({-1, 0, 1})));
+  for (const char* path : {"/p", "/p/x.npy"}) {
+    EXPECT_EQ((*recognise_format(storage, path))->name, "npy");
+    auto dataset = open_npy(storage, path);
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    EXPECT_EQ(npz_field(**dataset, 2, "data"), "ijkl");
+    EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{-1, 0, 1}));
+    EXPECT_EQ((*dataset)->manifest().fields[0].array, (ArrayValue{"<i2", {2}}));
+  }
+}
+
+TEST(NpyTest, FilesOfArraysComeBackAsFiles) {
+  MemoryStorage storage;
+  std::vector<std::string> rows;
+  for (const char* data : {"abcd", "efgh"}) rows.push_back(npy("<i2", {2}, data));
+  ASSERT_TRUE(write_npy(storage, {}, rows).ok());
+  auto dataset = open_npy(storage, "/p");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  for (uint64_t i : {0, 1}) EXPECT_EQ(npz_field(**dataset, i, "npy"), rows[i]);
+  EXPECT_FALSE((*dataset)->manifest().fields[0].array) << "a header stands in front";
+}
+
+TEST(NpyTest, WhatIsNoArrayOfTheFirstOnesShapeIsRefused) {
+  WriteSpec spec;
+  spec.arrays = {{"v", {"<i2", {2}}}};
+  MemoryStorage storage;
+  EXPECT_EQ(write_npy(storage, spec, {"abcd", "ef"}).code(), Code::invalid);
+  EXPECT_EQ(write_npy(storage, {}, {"abcd"}).code(), Code::invalid);
+  EXPECT_EQ(write_npy(storage, {}, {npy("<i2", {2}, "abcd"), npy("<i2", {1}, "ab")}).code(), Code::invalid);
+  spec.fields = {"a", "b"};
+  EXPECT_EQ(find_format("npy")->create(storage, "/p/x.npy", spec).status().code(), Code::invalid);
+  EXPECT_TRUE(visible(storage, "/p").empty());
+  EXPECT_TRUE(write_npy(storage, {}, {}).ok()) << "no sample at all";
+  EXPECT_EQ((*open_npy(storage, "/p"))->samples(), 0u);
+}
+
+TEST(NpyTest, FoldersWithOtherFilesAreNoPairs) {
+  MemoryStorage storage;
+  put(storage, "/d/x.npy", npy("<f4", {1}, numbers<float>({1})));
+  EXPECT_TRUE(find_format("npy")->recognise(storage, "/d"));
+  put(storage, "/d/README", "");
+  EXPECT_FALSE(find_format("npy")->recognise(storage, "/d"));
+}
+
 TEST(NpyTest, AFileIsADatasetWithLabelsFromBesideIt) {
-  for (const auto& [name, beside] : {std::pair("digits", "digits_labels"), std::pair("digits", "labels"),
-                                     std::pair("x_train", "y_train"), std::pair("X", "y")}) {
+  for (const auto& [name, beside] :
+       {std::pair("digits", "digits_labels"), std::pair("digits", "labels"), std::pair("x_train", "y_train"),
+        std::pair("X", "y"), std::pair("images", "targets")}) {
     MemoryStorage storage;
     const std::string path = "/d/" + std::string(name) + ".npy";
     ASSERT_TRUE(storage.make_folder("/d").ok());
     put(storage, path, npy("<f4", {2, 2}, numbers<float>({1, 2, 3, 4})));
     put(storage, "/d/" + std::string(beside) + ".npy", npy("<i8", {2}, numbers<int64_t>({8, 9})));
-    EXPECT_TRUE(find_format("npz")->recognise(storage, path));
-    auto dataset = open_npz(storage, path);
+    EXPECT_EQ((*recognise_format(storage, path))->name, "npy");
+    auto dataset = open_npy(storage, path);
     ASSERT_TRUE(dataset.ok()) << dataset.status().text();
     EXPECT_EQ(npz_field(**dataset, 1, "data"), numbers<float>({3, 4}));
     EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{8, 9})) << name;
@@ -362,7 +434,7 @@ TEST(NpyTest, LabelsOfOtherFilesAreNotTaken) {
   MemoryStorage storage;
   put(storage, "test.npy", npy("<f4", {2}, numbers<float>({1, 2})));
   put(storage, "labels.npy", npy("<i8", {3}, numbers<int64_t>({7, 8, 9})));
-  auto dataset = open_npz(storage, "test.npy");
+  auto dataset = open_npy(storage, "test.npy");
   ASSERT_TRUE(dataset.ok()) << dataset.status().text();
   EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{kNoLabel, kNoLabel}));
 }
@@ -372,7 +444,7 @@ TEST(NpyTest, TruncationAtAnyByteIsCorrupt) {
   for (size_t length = 0; length < whole.size(); ++length) {
     MemoryStorage storage;
     put(storage, "a.npy", whole.substr(0, length));
-    EXPECT_EQ(open_npz(storage, "a.npy").status().code(), Code::corrupt) << length;
+    EXPECT_EQ(open_npy(storage, "a.npy").status().code(), Code::corrupt) << length;
   }
 }
 

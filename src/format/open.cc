@@ -14,6 +14,28 @@ Result<bool> changed_since(Storage& storage, const ShardSpec& indexed, const std
   return info.size != indexed.bytes || (indexed.mtime_ns != 0 && info.mtime_ns != indexed.mtime_ns);
 }
 
+std::string has_changed(const std::string& file, const std::string& folder) {
+  return printable(file) + " has changed since " + printable(folder) +
+         " was made, which is not used; run `packtrain index` again";
+}
+
+// The first file beside the containers that is not what it was when its content went into the index; nothing
+// if there is none. One that has come or gone counts as well if what is there now is wanted: an index that is
+// opened by its own name stays of use without it.
+Result<std::optional<std::string>> changed_beside(Storage& storage, const Dataset& dataset,
+                                                  bool as_it_is_now) {
+  for (const BesideSpec& file : dataset.manifest().beside) {
+    const std::string path = file.path.starts_with('/') ? file.path : dataset.folder() + "/" + file.path;
+    const auto info = storage.stat(path);
+    if (!info.ok() && info.status().code() != Code::not_found) return info.status();
+    if (info.ok() == file.absent && !as_it_is_now) continue;
+    const bool same =
+        info.ok() ? !file.absent && info->size == file.bytes && info->mtime_ns == file.mtime_ns : file.absent;
+    if (!same) return std::optional(path);
+  }
+  return std::optional<std::string>();
+}
+
 // The index beside the first container, if it is of these containers as they are now, and of no others.
 // `stale` becomes what to tell the user if they have changed.
 Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const std::string> containers,
@@ -42,18 +64,22 @@ Result<std::shared_ptr<Dataset>> open_beside(Storage& storage, std::span<const s
     const std::string file = dataset->shard_path(i);
     PACKTRAIN_ASSIGN(changed, changed_since(storage, dataset->manifest().shards[i], file));
     if (!changed) continue;
-    stale = printable(file) + " has changed since " + printable(folder) +
-            " was made, which is not used; run `packtrain index` again";
+    stale = has_changed(file, folder);
     return std::shared_ptr<Dataset>();
   }
-  return dataset;
+  PACKTRAIN_ASSIGN(beside, changed_beside(storage, *dataset, true));
+  if (!beside) return dataset;
+  stale = has_changed(*beside, folder);
+  return std::shared_ptr<Dataset>();
 }
 
 // Null if there is none, or none that can be used.
 std::shared_ptr<Dataset> open_cached(Storage& storage, const std::string& folder) {
   if (!storage.stat(folder + "/manifest.json").ok()) return nullptr;
   auto cached = Dataset::open(storage, folder);
-  return cached.ok() ? *cached : nullptr;
+  if (!cached.ok()) return nullptr;
+  const auto beside = changed_beside(storage, **cached, true);
+  return beside.ok() && !*beside ? *cached : nullptr;
 }
 
 Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std::string> containers,
@@ -75,11 +101,14 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
       if (auto dataset = open_cached(storage, *cached)) return dataset;
     }
   }
-  MembersLeftOut links, without_extension;
+  MembersLeftOut links, without_extension, columns;
+  std::vector<std::string> notes;
   IndexOptions index_options;
   index_options.progress = options.progress;
   index_options.links = &links;
   index_options.without_extension = &without_extension;
+  index_options.columns = &columns;
+  index_options.notes = &notes;
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   IndexBuilder::Finished finished = builder.finish();
   std::string kept = "not kept";
@@ -106,8 +135,19 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
         " to have the index beside " + (containers.size() == 1 ? "it" : "them");
     if (links.count > 0) *options.note += "; " + links_in_words(links);
     if (without_extension.count > 0) *options.note += "; " + without_extension_in_words(without_extension);
+    if (columns.count > 0) *options.note += "; " + columns_in_words(columns);
+    for (const std::string& note : notes) *options.note += "; " + note;
   }
   return dataset;
+}
+
+// A dataset folder, by its own name.
+Result<std::shared_ptr<Dataset>> open_folder(Storage& storage, std::string_view path) {
+  PACKTRAIN_ASSIGN(dataset, Dataset::open(storage, path));
+  PACKTRAIN_ASSIGN(beside, changed_beside(storage, *dataset, false));
+  if (!beside) return dataset;
+  return Status(Code::corrupt, "was changed after the index had taken its labels; run packtrain index again")
+      .at(printable(*beside));
 }
 
 // Whether a folder is a container of its own, such as LMDB's, and no dataset with a manifest.
@@ -123,9 +163,9 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
   if (path.empty()) return Status(Code::invalid, "name a dataset: a folder or containers");
   auto info = storage.stat(path);
   if (info.ok() && info->kind == FileKind::folder && !is_container_folder(storage, path))
-    return Dataset::open(storage, path);
+    return open_folder(storage, path);
   if (info.ok() && (path == "manifest.json" || path.ends_with("/manifest.json"))) {
-    return Dataset::open(storage, path == "manifest.json" ? "." : path.substr(0, path.rfind('/')));
+    return open_folder(storage, path == "manifest.json" ? "." : path.substr(0, path.rfind('/')));
   }
   PACKTRAIN_ASSIGN(containers, expand_paths(storage, path));
   std::string stale;
@@ -134,7 +174,7 @@ Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view
   for (const std::string& container : containers) {
     PACKTRAIN_ASSIGN(found, storage.stat(container));
     if (found.kind != FileKind::folder || is_container_folder(storage, container)) continue;
-    if (containers.size() == 1) return Dataset::open(storage, container);
+    if (containers.size() == 1) return open_folder(storage, container);
     return Status(Code::invalid, "is a folder; give one dataset folder, or container files").at(container);
   }
   PACKTRAIN_ASSIGN(bare, open_bare(storage, containers, options));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/hash.h"
+#include "format/npy_header.h"
 #include "format/tar_header.h"
 #include "io/test_storage.h"
 #include "packtrain/format.h"
@@ -69,6 +70,96 @@ TEST_F(OpenTest, BareContainerIsIndexedOnceAndKept) {
   EXPECT_EQ(note_, "") << "the second time it comes from the cache";
   EXPECT_EQ((*second)->manifest().id, (*first)->manifest().id);
   EXPECT_EQ(visible(storage(), folder_ / "cache").size(), kept);
+}
+
+TEST_F(OpenTest, LabelsBesideAnArrayAreThoseOfToday) {
+  const auto array = [](std::string_view type, uint64_t rows, const std::vector<int64_t>& values) {
+    return make_npy_header(type, {&rows, 1}).append(as_text(std::as_bytes(std::span(values))));
+  };
+  const std::string x = folder_ / "np/x.npy", y = folder_ / "np/y.npy";
+  put(storage(), x, array("<i8", 2, {1, 2}));
+  const auto labels = [&]() -> std::vector<int64_t> {
+    auto dataset = open(x);
+    EXPECT_TRUE(dataset.ok()) << dataset.status().text();
+    if (!dataset.ok()) return {};
+    return {(*dataset)->labels().begin(), (*dataset)->labels().end()};
+  };
+  using Labels = std::vector<int64_t>;
+  EXPECT_EQ(labels(), (Labels{kNoLabel, kNoLabel}));
+  put(storage(), y, array("<i8", 2, {5, 6}));
+  EXPECT_EQ(labels(), (Labels{5, 6})) << "they came after the index was kept";
+  EXPECT_EQ(labels(), (Labels{5, 6}));
+  EXPECT_EQ(note_, "") << "from the cache";
+  put(storage(), y, array("<i8", 2, {7, 8}));
+  EXPECT_EQ(labels(), (Labels{7, 8}));
+
+  ASSERT_TRUE(make_index(storage(), std::vector<std::string>{x}, {}).ok());
+  EXPECT_EQ(labels(), (Labels{7, 8}));
+  put(storage(), y, array("<i8", 2, {9, 9}));
+  EXPECT_EQ(labels(), (Labels{9, 9})) << "the index beside it is stale";
+  EXPECT_NE(note_.find("y.npy has changed since"), std::string::npos) << note_;
+  const Status by_name = open(x + ".packtrain").status();
+  EXPECT_EQ(by_name.code(), Code::corrupt);
+  EXPECT_NE(by_name.text().find("run packtrain index again"), std::string::npos) << by_name.text();
+  ASSERT_TRUE(storage().remove(y).ok());
+  EXPECT_TRUE(open(x + ".packtrain").ok()) << "the index has what the file had";
+  EXPECT_EQ(labels(), (Labels{kNoLabel, kNoLabel}));
+}
+
+TEST_F(OpenTest, ContainersMayBeGivenTheirSplits) {
+  MakeIndexOptions options;
+  options.out = folder_ / "splits.pt";
+  const std::string c = folder_ / "set/c.tar";
+  put(storage(), c, tar_of({{"3.cls", "3"}, {"3.txt", "three"}}));
+  options.splits = {"train", "val", "train"};
+  const std::vector<std::string> containers = {a_, b_, c};
+  auto made = make_index(storage(), containers, options);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  auto dataset = open(options.out);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  const Manifest& manifest = (*dataset)->manifest();
+  ASSERT_EQ(manifest.splits.size(), 2u);
+  EXPECT_EQ(manifest.splits[0].name, "train");
+  EXPECT_EQ(manifest.splits[0].count, 2u);
+  EXPECT_EQ(text(**dataset, 1), "three") << "a split is one range";
+  EXPECT_EQ(text(**dataset, 2), "two");
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"train", "", "val"}, {"a/b", "b", "c"}, {"train"}}) {
+    options.splits = wrong;
+    EXPECT_EQ(make_index(storage(), containers, options).status().code(), Code::invalid);
+  }
+}
+
+TEST_F(OpenTest, SplitsOfTheContainersOwnAreNotMixedUp) {
+  const auto write = [&](const std::string& path, const std::vector<std::string>& splits) {
+    WriteSpec spec;
+    spec.fields = {"txt"};
+    auto writer = find_format("hdf5-vlen")->create(storage(), path, spec);
+    ASSERT_TRUE(writer.ok());
+    for (const std::string& split : splits) {
+      ASSERT_TRUE((*writer)->begin_split(split).ok());
+      const SampleToWrite::Field field{"txt", as_bytes("text")};
+      ASSERT_TRUE((*writer)->add({.key = split, .fields = std::span(&field, 1)}).ok());
+    }
+    ASSERT_TRUE((*writer)->finish().ok());
+  };
+  const std::string first = folder_ / "set/1.h5", second = folder_ / "set/2.h5";
+  write(first, {"train", "val"});
+  write(second, {"train"});
+  const auto index = [&](const std::vector<std::string>& containers, std::vector<std::string> splits) {
+    MakeIndexOptions options;
+    options.out = folder_ / "mixed.pt";
+    options.splits = std::move(splits);
+    return make_index(storage(), containers, options).status();
+  };
+  const Status twice = index({first, second}, {});
+  EXPECT_EQ(twice.code(), Code::unsupported);
+  EXPECT_NE(twice.text().find("packtrain pack"), std::string::npos) << twice.text();
+  EXPECT_EQ(index({first}, {"test"}).code(), Code::invalid);
+  EXPECT_TRUE(index({second, a_}, {}).ok());
+  auto dataset = open(folder_ / "mixed.pt");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().splits.back().name, "all");
 }
 
 TEST_F(OpenTest, ChangedContainerIsIndexedAgain) {

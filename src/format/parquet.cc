@@ -1,5 +1,6 @@
-// Parquet: the indexer. Values in uncompressed plain pages become plain extents; footer, heads of pages,
-// labels and keys are read, other values are not. Everything else that Parquet can do is refused with advice.
+// Parquet: the indexer. Values in uncompressed plain pages become plain extents: footer, heads of pages,
+// labels and keys are read, other values are not. Values in compressed pages and in dictionaries become
+// slices of what those decode to. Everything else that Parquet can do is refused with advice.
 #include <algorithm>
 
 #include "base/little_endian.h"
@@ -11,6 +12,7 @@
 #include "format/parquet_write.h"
 #include "format/table.h"
 #include "format/table_columns.h"
+#include "packtrain/codec.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -19,8 +21,27 @@ namespace {
 constexpr uint64_t kFooterGuess = uint64_t{64} << 10;  // the footer of a file with few row groups
 constexpr uint64_t kBytesOfNames = 64;                 // of a value, to see what it is
 
+// The blocks of a column in one row group, as the index numbers them: those that samples use.
+struct ParquetBlocks {
+  const std::vector<ParquetBlock>* of = nullptr;
+  std::vector<uint64_t> ids = {};  // + 1; 0: not added yet
+
+  uint64_t id(uint32_t block, uint32_t shard, IndexBuilder& out) {
+    ids.resize(of->size());
+    const ParquetBlock& coded = (*of)[block];
+    if (ids[block] == 0) {
+      ids[block] = 1 + out.add_block({.shard = shard,
+                                      .pipeline = out.add_pipeline(coded.pipeline),
+                                      .offset = coded.offset,
+                                      .stored = coded.stored,
+                                      .raw = coded.raw});
+    }
+    return ids[block] - 1;
+  }
+};
+
 // Indexes one file. One thread at a time. Memory: the footer, and about 40 bytes for each value of a row
-// group.
+// group; what it decodes on the way.
 class ParquetIndexer {
  public:
   ParquetIndexer(Storage& storage, std::string_view path, const File& file, const IndexOptions& options,
@@ -31,7 +52,7 @@ class ParquetIndexer {
     PACKTRAIN_TRY(read_footer());
     for (const ParquetColumn& column : footer_.columns) columns_.push_back({column.name, column.kind});
     roles_ = table_roles(columns_, footer_.huggingface);
-    note_columns(roles_, options_);
+    note_columns(columns_, roles_, options_);
     TableFieldNames names(columns_, roles_);
     PACKTRAIN_TRY(check_groups());
     if (!roles_.classes.empty() && options_.classes == nullptr) out_.set_classes(roles_.classes);
@@ -89,10 +110,12 @@ class ParquetIndexer {
 
   // That the row groups claim no more than the file can hold.
   Status check_groups() const {
+    // Rows that repeat each other take next to nothing.
+    const uint64_t most_rows = 1024 + 64 * std::min(file_.size(), uint64_t{1} << 50);
     uint64_t rows = 0, bytes = 0;
     for (const ParquetGroup& group : footer_.groups) {
-      rows += std::min(group.rows, file_.size() + 1);
-      if (rows > file_.size()) return Status(Code::corrupt, "the footer has more rows than the file bytes");
+      rows += std::min(group.rows, most_rows + 1);
+      if (rows > most_rows) return Status(Code::corrupt, "the footer has more rows than the file could hold");
     }
     for (const ParquetChunk& chunk : footer_.chunks) {
       bytes += chunk.bytes < 0 ? 0 : std::min(static_cast<uint64_t>(chunk.bytes), file_.size() + 1);
@@ -121,22 +144,62 @@ class ParquetIndexer {
   }
 
   Status read_column(const ParquetGroup& group, size_t column, Bring bring, ParquetValues& into) {
-    const Status status = read(group, footer_.columns[column].value, bring, into);
+    Status status = read(group, footer_.columns[column].value, bring, into);
+    if (status.code() == Code::unsupported) status = with_advice(status);
     return status.ok() ? status : status.at("column " + printable(footer_.columns[column].name));
+  }
+
+  // What pyarrow reads can be had, as an Arrow file of the same columns.
+  Status with_advice(const Status& status) const {
+    std::string stem(path_);
+    if (stem.ends_with(kParquet.suffix)) stem.resize(stem.size() - kParquet.suffix.size());
+    const auto quoted = [](const std::string& path) { return "'" + printable(path) + "'"; };
+    return Status(status.code(), status.message() +
+                                     ", which packtrain does not read; pyarrow does: python -c \"import "
+                                     "packtrain; packtrain.arrow_from_parquet(" +
+                                     quoted(std::string(path_)) + ", " + quoted(stem + ".arrow") +
+                                     ")\" makes " + printable(stem) +
+                                     ".arrow of it, which can be used instead");
+  }
+
+  // Where a value lies, as the index has it.
+  void add_value(const std::string& name, const ParquetValues::Value& value, ParquetBlocks& blocks,
+                 std::string_view path) {
+    if (value.block == ParquetValues::kPlain) {
+      out_.add_field(name, shard_, value.offset, value.bytes, CheckKind::none, 0, path);
+      return;
+    }
+    const Slice slice{blocks.id(value.block, shard_, out_), value.offset, value.bytes};
+    out_.add_field(name, std::span(&slice, 1), path);
+  }
+
+  // A page is decoded for each sample that is taken out of it, unless it was a moment ago.
+  void note_large_pages(size_t column, const ParquetValues& values) const {
+    constexpr uint64_t kLargePage = uint64_t{4} << 20;
+    uint64_t largest = 0;
+    for (const ParquetBlock& block : values.blocks) largest = std::max(largest, block.raw);
+    if (largest < kLargePage || values.rows.size() < 2) return;
+    add_note(options_, "column " + printable(footer_.columns[column].name) +
+                           " is compressed in pages of many megabytes, of which each sample costs decoding "
+                           "one; before training from it, pack it: packtrain pack " +
+                           printable(path_) + " OUT");
   }
 
   Status add_group(const ParquetGroup& group, TableFieldNames& names, std::vector<bool>& with_bytes) {
     if (group.rows == 0) return {};
     const size_t fields = roles_.fields.size();
     std::vector<ParquetValues> values(fields), paths(fields);
+    std::vector<ParquetBlocks> blocks(fields);
     ParquetValues labels, keys;
     for (size_t i = 0; i < fields; ++i) {
       const size_t column = roles_.fields[i];
       const Bring bring = column == roles_.label_text ? Bring::short_values : Bring::nothing;
       PACKTRAIN_TRY(read_column(group, column, bring, values[i]));
+      blocks[i].of = &values[i].blocks;
+      note_large_pages(column, values[i]);
       if (footer_.columns[column].path) {
         Status status = read(group, *footer_.columns[column].path, Bring::all, paths[i]);
-        // A path is only a name: the bytes are there without it.
+        // A path is only a name: the bytes are there without it, and the key's will do.
         if (status.code() == Code::unsupported) paths[i] = {};
         if (!status.ok() && status.code() != Code::unsupported) return status;
       }
@@ -160,7 +223,7 @@ class ParquetIndexer {
         with_bytes[i] = true;
         path = text(paths[i], row);
         if (path.empty()) path.assign(key).append(".").append(names.name(i));
-        out_.add_field(names.name(i), shard_, value.offset, value.bytes, CheckKind::none, 0, path);
+        add_value(names.name(i), value, blocks[i], path);
         if (roles_.fields[i] == roles_.label_text && value.bytes <= kLabelBytes)
           out_.set_label(parse_label(as_bytes(text(values[i], row))).value_or(kNoLabel));
       }
@@ -208,8 +271,20 @@ class ParquetIndexer {
           names.settle(i, {});
         continue;
       }
-      std::vector<std::byte> bytes(std::min<size_t>(first->bytes, kBytesOfNames));
-      PACKTRAIN_TRY(storage_.read(file_, first->offset, bytes));
+      const uint64_t length = std::min<uint64_t>(first->bytes, kBytesOfNames);
+      std::vector<std::byte> bytes;
+      if (first->block == ParquetValues::kPlain) {
+        bytes.resize(length);
+        PACKTRAIN_TRY(storage_.read(file_, first->offset, bytes));
+      } else {
+        const ParquetBlock& block = values[i].blocks[first->block];
+        std::vector<std::byte> stored(block.stored);
+        PACKTRAIN_TRY(storage_.read(file_, block.offset, stored));
+        bytes.resize(block.raw);
+        PACKTRAIN_TRY(decode(block.pipeline, stored, bytes));
+        bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(first->offset));
+        bytes.resize(length);
+      }
       names.settle(i, bytes);
     }
     return {};
@@ -249,7 +324,7 @@ Status index_parquet(Storage& storage, std::string_view path, const IndexOptions
 const Format kParquet = {
     .name = "parquet",
     .suffix = ".parquet",
-    .summary = "Parquet files with uncompressed plain pages",
+    .summary = "Parquet files: byte arrays in plain and compressed pages and in dictionaries",
     .recognise = recognise_parquet,
     .index = index_parquet,
     .layout = nullptr,

@@ -1,10 +1,10 @@
 #include "format/parquet_pages.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/little_endian.h"
 #include "format/merged_reads.h"
+#include "format/parquet_page_codec.h"
 #include "format/window.h"
 
 namespace packtrain {
@@ -14,29 +14,33 @@ constexpr uint64_t kHeadGuess = 128;                  // of a page without stati
 constexpr uint64_t kLongestHead = uint64_t{1} << 20;  // statistics hold whole values
 constexpr size_t kPagesAtOnce = 4096;
 
-Status unsupported(std::string_view what) {
-  return Status(
-      Code::unsupported,
-      std::string(what) +
-          "; only uncompressed plain pages are read in place. Write it again once, in Python as Arrow: "
-          "packtrain.arrow_from_parquet('x.parquet', 'x.arrow'), or as such pages: "
-          "pyarrow.parquet.write_table(table, 'y.parquet', compression='none', use_dictionary=False)");
-}
+Status unsupported(std::string what) { return Status(Code::unsupported, std::move(what)); }
+Status cut_short() { return Status(Code::corrupt, "a page ends within its values"); }
 
 }  // namespace
 
 // One chunk on its way.
 struct ParquetPages::Walk {
+  Storage& storage;
+  const File& file;
   Window window;
   const ParquetLeaf& leaf;
+  const int64_t codec;
   const uint64_t rows;
   const Bring bring;
   const uint64_t shortest;
   ParquetValues& out;
   // Bytes at hand, from `held_at` on; what lies elsewhere is read through the window.
-  Bytes held;
+  Bytes held = {};
   uint64_t held_at = 0;
-  std::vector<bool> present;
+  std::vector<bool> present = {};
+  // The page that is being taken, where it had to be decoded.
+  std::vector<std::byte> stored = {}, decoded = {};
+  // The dictionary: where its values are, and their bytes.
+  std::vector<ParquetValues::Value> dictionary = {};
+  std::vector<std::byte> dictionary_bytes = {};
+  uint64_t dictionary_at = 0;  // what the values' offsets count from
+  std::vector<uint32_t> numbers = {};
 
   Result<Bytes> at(uint64_t offset, uint64_t bytes) {
     if (offset >= held_at && offset - held_at <= held.size() && bytes <= held.size() - (offset - held_at))
@@ -59,41 +63,183 @@ struct ParquetPages::Walk {
   // Takes the page at `offset`; returns where the next one begins.
   Result<uint64_t> page(uint64_t offset, uint64_t end) {
     PACKTRAIN_ASSIGN(page, head(offset, end));
-    uint64_t at_value = offset + page.head_bytes;
-    const uint64_t page_end = at_value + page.bytes;
-    if (page.kind == ParquetPageKind::dictionary) return unsupported("holds a column with a dictionary");
-    if (page.kind == ParquetPageKind::index) return page_end;
-    if (page.encoding != kParquetPlain)
+    const uint64_t body = offset + page.head_bytes;
+    PACKTRAIN_TRY(take(page, body));
+    return body + page.bytes;
+  }
+
+  Status take(const ParquetPage& page, uint64_t body) {
+    if (page.kind == ParquetPageKind::index) return {};
+    if (page.kind == ParquetPageKind::dictionary) return take_dictionary(page, body);
+    const bool numbered = page.encoding == kParquetDictionary || page.encoding == kParquetOldDictionary;
+    if (!numbered && page.encoding != kParquetPlain)
       return unsupported("holds a column in " + std::string(parquet_encoding_name(page.encoding)) +
                          " encoding");
     if (page.values > rows - out.rows.size())
       return Status(Code::corrupt, "a column has more values than its row group has rows");
-    PACKTRAIN_TRY(levels(page, at_value, page_end));
+    PACKTRAIN_ASSIGN(values, open(page, body));
+    if (numbered) return take_numbers(page, values);
+    return take_plain(page, values);
+  }
+
+  // Where the values of a page begin and end: in the file, or in what was decoded of it.
+  struct Values {
+    bool in_file = true;
+    uint64_t at = 0, end = 0;
+    uint32_t block = ParquetValues::kPlain;
+  };
+
+  // Decodes the page if it is compressed, and takes its levels.
+  Result<Values> open(const ParquetPage& page, uint64_t body) {
+    Values values{.at = body, .end = body + page.bytes};
+    present.clear();
+    if (page.kind == ParquetPageKind::data_v2) {
+      if (page.repetition_bytes > page.bytes || page.definition_bytes > page.bytes - page.repetition_bytes)
+        return cut_short();
+      values.at += page.repetition_bytes;
+      PACKTRAIN_TRY(take_levels(values, page.definition_bytes, page));
+      if (codec == kParquetUncompressed || !page.compressed) return values;
+      const uint64_t levels = page.repetition_bytes + page.definition_bytes;
+      PACKTRAIN_TRY(decode_part(values, page.raw - std::min(page.raw, levels)));
+      return values;
+    }
+    if (codec != kParquetUncompressed) PACKTRAIN_TRY(decode_part(values, page.raw));
+    if (leaf.definition == 0 || page.kind != ParquetPageKind::data) return values;
+    if (page.level_encoding != kParquetRle) return unsupported("holds levels in an encoding of old");
+    PACKTRAIN_ASSIGN(length, bytes_at(values, sizeof(uint32_t)));
+    const uint64_t bytes = load_le<uint32_t>(length.data());
+    values.at += sizeof(uint32_t);
+    PACKTRAIN_TRY(take_levels(values, bytes, page));
+    return values;
+  }
+
+  // Decodes the rest of the page.
+  Status decode_part(Values& values, uint64_t raw) {
+    stored.resize(static_cast<size_t>(values.end - values.at));
+    PACKTRAIN_TRY(storage.read(file, values.at, stored));
+    PACKTRAIN_ASSIGN(coded, parquet_coded(codec, stored, raw));
+    ParquetBlock block{.pipeline = std::move(coded.pipeline),
+                       .offset = values.at + coded.front,
+                       .stored = stored.size() - coded.front - coded.back,
+                       .raw = raw};
+    decoded.resize(static_cast<size_t>(raw));
+    if (raw > 0) {
+      PACKTRAIN_TRY(decode(block.pipeline,
+                           Bytes(stored).subspan(coded.front, static_cast<size_t>(block.stored)), decoded));
+    }
+    values = {.in_file = false, .at = 0, .end = raw, .block = static_cast<uint32_t>(out.blocks.size())};
+    out.blocks.push_back(std::move(block));
+    return {};
+  }
+
+  // The next bytes of the values; they stay where they are.
+  Result<Bytes> bytes_at(const Values& values, uint64_t bytes) {
+    if (bytes > values.end - values.at) return cut_short();
+    if (!values.in_file)
+      return Bytes(decoded).subspan(static_cast<size_t>(values.at), static_cast<size_t>(bytes));
+    return at(values.at, bytes);
+  }
+
+  // Tells which values there are.
+  Status take_levels(Values& values, uint64_t bytes, const ParquetPage& page) {
+    if (leaf.definition > 0) {
+      PACKTRAIN_ASSIGN(encoded, bytes_at(values, bytes));
+      PACKTRAIN_TRY(parse_parquet_levels(encoded, leaf.definition, page.values, present));
+    } else if (bytes > values.end - values.at) {
+      return cut_short();
+    }
+    values.at += bytes;
+    return {};
+  }
+
+  // The next plain value, of which `values.at` becomes the end.
+  Result<ParquetValues::Value> next(Values& values) {
+    uint64_t bytes = leaf.width;
+    if (leaf.type == ParquetType::byte_array) {
+      PACKTRAIN_ASSIGN(length, bytes_at(values, sizeof(uint32_t)));
+      bytes = load_le<uint32_t>(length.data());
+      values.at += sizeof(uint32_t);
+    }
+    if (bytes > values.end - values.at) return cut_short();
+    ParquetValues::Value value{
+        .offset = values.at, .bytes = static_cast<uint32_t>(bytes), .block = values.block, .present = true};
+    values.at += bytes;
+    return value;
+  }
+
+  bool is_brought(uint64_t bytes) const {
+    return bring == Bring::all || (bring == Bring::short_values && bytes <= shortest);
+  }
+
+  Status take_plain(const ParquetPage& page, Values values) {
     for (uint64_t i = 0; i < page.values; ++i) {
       if (!present.empty() && !present[i]) {
         add({}, {});
         continue;
       }
-      uint64_t bytes = leaf.width;
-      if (leaf.type == ParquetType::byte_array) {
-        if (page_end - at_value < sizeof(uint32_t)) return cut_short();
-        PACKTRAIN_ASSIGN(length, at(at_value, sizeof(uint32_t)));
-        bytes = load_le<uint32_t>(length.data());
-        at_value += sizeof(uint32_t);
+      PACKTRAIN_ASSIGN(value, next(values));
+      Bytes bytes;
+      if (is_brought(value.bytes)) {
+        PACKTRAIN_ASSIGN(got,
+                         bytes_at({values.in_file, value.offset, values.end, values.block}, value.bytes));
+        bytes = got;
       }
-      if (bytes > page_end - at_value) return cut_short();
-      Bytes value;
-      if (bring == Bring::all || (bring == Bring::short_values && bytes <= shortest)) {
-        PACKTRAIN_ASSIGN(got, at(at_value, bytes));
-        value = got;
-      }
-      add({at_value, static_cast<uint32_t>(bytes), true}, value);
-      at_value += bytes;
+      add(value, bytes);
     }
-    return page_end;
+    return {};
   }
 
-  static Status cut_short() { return Status(Code::corrupt, "a page ends within its values"); }
+  Status take_dictionary(const ParquetPage& page, uint64_t body) {
+    if (!dictionary.empty()) return Status(Code::corrupt, "a column has two dictionaries");
+    if (page.encoding != kParquetPlain && page.encoding != kParquetOldDictionary)
+      return unsupported("holds a dictionary in " + std::string(parquet_encoding_name(page.encoding)) +
+                         " encoding");
+    // Every value takes a byte at least, but for empty ones, of which a dictionary has one.
+    if (page.values > page.raw + 1) return Status(Code::corrupt, "a dictionary claims too many values");
+    PACKTRAIN_ASSIGN(values, open(page, body));
+    dictionary_at = values.in_file ? values.at : 0;
+    if (values.in_file && bring != Bring::nothing) {
+      dictionary_bytes.resize(static_cast<size_t>(values.end - values.at));
+      PACKTRAIN_TRY(storage.read(file, values.at, dictionary_bytes));
+    }
+    for (uint64_t i = 0; i < page.values; ++i) {
+      PACKTRAIN_ASSIGN(value, next(values));
+      dictionary.push_back(value);
+    }
+    if (!values.in_file) dictionary_bytes = std::move(decoded);
+    return {};
+  }
+
+  Status take_numbers(const ParquetPage& page, Values values) {
+    uint64_t there = page.values;
+    if (!present.empty()) there = static_cast<uint64_t>(std::count(present.begin(), present.end(), true));
+    numbers.clear();
+    if (there > 0) {
+      PACKTRAIN_ASSIGN(bits, bytes_at(values, 1));
+      const auto width = std::to_integer<uint32_t>(bits[0]);
+      ++values.at;
+      PACKTRAIN_ASSIGN(runs, bytes_at(values, values.end - values.at));
+      PACKTRAIN_TRY(parse_parquet_runs(runs, width, there, numbers));
+    }
+    // What was decoded of this page holds no values.
+    if (!values.in_file) out.blocks.pop_back();
+    size_t next_number = 0;
+    for (uint64_t i = 0; i < page.values; ++i) {
+      if (!present.empty() && !present[i]) {
+        add({}, {});
+        continue;
+      }
+      const uint32_t number = numbers[next_number++];
+      if (number >= dictionary.size())
+        return Status(Code::corrupt, "a page names a value that its dictionary does not have");
+      const ParquetValues::Value& value = dictionary[number];
+      const bool brought = is_brought(value.bytes);
+      add(value, brought ? Bytes(dictionary_bytes)
+                               .subspan(static_cast<size_t>(value.offset - dictionary_at), value.bytes)
+                         : Bytes());
+    }
+    return {};
+  }
 
   void add(ParquetValues::Value value, Bytes bytes) {
     out.rows.push_back(value);
@@ -101,50 +247,24 @@ struct ParquetPages::Walk {
     out.starts.push_back(out.brought.size());
     out.brought.append(as_text(bytes));
   }
-
-  // Moves `from` behind the levels, and tells which values there are.
-  Status levels(const ParquetPage& page, uint64_t& from, uint64_t end) {
-    present.clear();
-    uint64_t bytes = page.definition_bytes;
-    if (page.kind == ParquetPageKind::data_v2) {
-      if (page.repetition_bytes > end - from) return cut_short();
-      from += page.repetition_bytes;
-    } else if (leaf.definition > 0) {
-      if (page.level_encoding != kParquetRle) return unsupported("holds levels in an encoding of old");
-      if (end - from < sizeof(uint32_t)) return cut_short();
-      PACKTRAIN_ASSIGN(length, at(from, sizeof(uint32_t)));
-      bytes = load_le<uint32_t>(length.data());
-      from += sizeof(uint32_t);
-    }
-    if (bytes > end - from) return cut_short();
-    if (leaf.definition > 0) {
-      PACKTRAIN_ASSIGN(encoded, at(from, bytes));
-      PACKTRAIN_TRY(parse_parquet_levels(encoded, leaf.definition, page.values, present));
-    }
-    from += bytes;
-    return {};
-  }
 };
 
 Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, uint64_t rows, Bring bring,
                           uint64_t shortest, ParquetValues& out) {
   out = {};
-  if (chunk.encrypted)
-    return Status(Code::unsupported, "is encrypted; read it with its key and write it again");
-  if (chunk.elsewhere)
-    return Status(Code::unsupported, "keeps columns in other files; read it with pyarrow and write it again");
-  if (chunk.codec != kParquetUncompressed)
-    return unsupported("is compressed by " + std::string(parquet_codec_name(chunk.codec)));
-  if (chunk.dictionary_page > 0) return unsupported("holds a column with a dictionary");
+  if (chunk.encrypted) return unsupported("is encrypted");
+  if (chunk.elsewhere) return unsupported("keeps columns in other files");
   Status damaged(Code::corrupt, "a column lies outside of the file, or is not what the schema says");
   if (chunk.type != static_cast<int64_t>(leaf.type) || chunk.values < 0 ||
       static_cast<uint64_t>(chunk.values) != rows || chunk.data_page < 0 || chunk.bytes < 0)
     return damaged;
-  const auto start = static_cast<uint64_t>(chunk.data_page), bytes = static_cast<uint64_t>(chunk.bytes);
+  const bool with_dictionary = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.data_page;
+  const auto start = static_cast<uint64_t>(with_dictionary ? chunk.dictionary_page : chunk.data_page),
+             bytes = static_cast<uint64_t>(chunk.bytes);
   if (start > end_ || bytes > end_ - start) return damaged;
   const uint64_t end = start + bytes;
   out.rows.reserve(static_cast<size_t>(rows));
-  Walk walk{Window(storage_, file_), leaf, rows, bring, shortest, out, {}, 0, {}};
+  Walk walk{storage_, file_, Window(storage_, file_), leaf, chunk.codec, rows, bring, shortest, out};
 
   std::vector<ParquetPagePlace> places;
   if (chunk.offset_index > 0 && chunk.offset_index_bytes > 0) {
@@ -156,7 +276,7 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
     PACKTRAIN_ASSIGN(parsed, parse_parquet_offset_index(index));
     places = std::move(parsed);
   }
-  if (places.size() < 2) {
+  if (places.size() < 2 || chunk.codec != kParquetUncompressed) {
     for (uint64_t at = start; out.rows.size() < rows;) {
       if (at == end) return Status(Code::corrupt, "a column has fewer values than its row group has rows");
       PACKTRAIN_ASSIGN(next, walk.page(at, end));
@@ -164,10 +284,14 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
     }
     return {};
   }
-  // The places of the pages are known: their heads come many at a time.
+  // The places of the pages are known: their heads come many at a time. A dictionary is not among them.
+  uint64_t expected = start;
+  if (with_dictionary) {
+    PACKTRAIN_ASSIGN(next, walk.page(start, end));
+    expected = next;
+  }
   std::vector<Stretch> stretches;
   std::vector<std::byte> heads(std::min(places.size(), kPagesAtOnce) * kHeadGuess);
-  uint64_t expected = start;
   for (size_t first = 0; first < places.size(); first += kPagesAtOnce) {
     const size_t count = std::min(kPagesAtOnce, places.size() - first);
     stretches.clear();

@@ -1,5 +1,6 @@
 #include "format/parquet_records.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "format/thrift_compact.h"
@@ -341,14 +342,15 @@ Result<ParquetPage> parse_parquet_page(Bytes head) {
       }
       return true;
     }
-    if (type != ThriftType::structure || (id != 5 && id != 8)) return false;
+    if (type != ThriftType::structure || (id != 5 && id != 7 && id != 8)) return false;
     has_head = true;
     const bool v2 = id == 8;
     const Status inner_parsed = reader.structure([&](int16_t inner, ThriftType inner_type) -> Result<bool> {
+      if (v2 && inner == 7 && inner_type == ThriftType::no) page.compressed = false;
       if (inner_type != ThriftType::i32) return false;
       int64_t* into = inner == 1              ? &values
                       : inner == (v2 ? 4 : 2) ? &page.encoding
-                      : !v2 && inner == 3     ? &page.level_encoding
+                      : id == 5 && inner == 3 ? &page.level_encoding
                       : v2 && inner == 5      ? &definition_bytes
                       : v2 && inner == 6      ? &repetition_bytes
                                               : nullptr;
@@ -361,12 +363,14 @@ Result<ParquetPage> parse_parquet_page(Bytes head) {
     return true;
   });
   PACKTRAIN_TRY(parsed);
-  const bool data = kind == 0 || kind == 3;
+  const bool data = kind == 0 || kind == 2 || kind == 3;
+  if (uncompressed < 0 || uncompressed > INT32_MAX) uncompressed = bytes;
   if (kind < 0 || kind > 3 || bytes < 0 || bytes > INT32_MAX || (data && (!has_head || values < 0)) ||
       definition_bytes < 0 || repetition_bytes < 0)
     return Status(Code::corrupt, "no page begins here");
   page.head_bytes = reader.position();
   page.bytes = static_cast<uint64_t>(bytes);
+  page.raw = static_cast<uint64_t>(uncompressed);
   page.kind = static_cast<ParquetPageKind>(kind);
   page.values = data ? static_cast<uint64_t>(values) : 0;
   page.definition_bytes = static_cast<uint64_t>(definition_bytes);
@@ -402,40 +406,49 @@ Result<std::vector<ParquetPagePlace>> parse_parquet_offset_index(Bytes index) {
   return places;
 }
 
-Status parse_parquet_levels(Bytes levels, uint32_t highest, uint64_t values, std::vector<bool>& present) {
-  Status damaged(Code::corrupt, "the levels of a page are damaged");
-  const auto bits = static_cast<uint32_t>(std::bit_width(highest));
+Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector<uint32_t>& numbers) {
+  Status damaged(Code::corrupt, "the levels or numbers of a page are damaged");
+  if (bits > 32) return damaged;
+  const uint32_t mask = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
   size_t at = 0;
-  while (present.size() < values) {
+  const auto number_at = [&](uint64_t bit) {
+    uint64_t word = 0;
+    const size_t first = at + static_cast<size_t>(bit / 8), last = std::min(first + 5, runs.size());
+    for (size_t i = first; i < last; ++i) word |= std::to_integer<uint64_t>(runs[i]) << (8 * (i - first));
+    return static_cast<uint32_t>(word >> bit % 8) & mask;
+  };
+  for (uint64_t left = count; left > 0;) {
     uint64_t head = 0;
     for (int shift = 0;; shift += 7) {
-      if (at == levels.size() || shift > 56) return damaged;
-      const auto byte = std::to_integer<uint64_t>(levels[at++]);
+      if (at == runs.size() || shift > 56) return damaged;
+      const auto byte = std::to_integer<uint64_t>(runs[at++]);
       head |= (byte & 0x7F) << shift;
       if (byte < 0x80) break;
     }
-    const uint64_t left = values - present.size();
     if ((head & 1) == 0) {  // so many times one number
-      const uint64_t count = head >> 1;
+      const uint64_t times = head >> 1;
       const size_t bytes = (bits + 7) / 8;
-      if (bytes > levels.size() - at || count == 0 || count > left) return damaged;
-      const auto level = std::to_integer<uint32_t>(levels[at]);
+      if (bytes > runs.size() - at || times == 0 || times > left) return damaged;
+      numbers.insert(numbers.end(), static_cast<size_t>(times), number_at(0));
       at += bytes;
-      present.insert(present.end(), static_cast<size_t>(count), level == highest);
+      left -= times;
       continue;
     }
     // Groups of eight numbers, the last one filled up.
     const uint64_t groups = head >> 1;
-    if (groups == 0 || groups > (levels.size() - at) / bits) return damaged;
-    const uint64_t count = std::min<uint64_t>(groups * 8, left);
-    for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t bit = i * bits;
-      uint32_t level = std::to_integer<uint32_t>(levels[at + bit / 8]) >> bit % 8;
-      if (bit % 8 + bits > 8) level |= std::to_integer<uint32_t>(levels[at + bit / 8 + 1]) << (8 - bit % 8);
-      present.push_back((level & ((1u << bits) - 1)) == highest);
-    }
+    if (groups == 0 || (bits > 0 && groups > (runs.size() - at) / bits) || groups > count) return damaged;
+    const uint64_t now = std::min<uint64_t>(groups * 8, left);
+    for (uint64_t i = 0; i < now; ++i) numbers.push_back(number_at(i * bits));
     at += static_cast<size_t>(groups * bits);
+    left -= now;
   }
+  return {};
+}
+
+Status parse_parquet_levels(Bytes levels, uint32_t highest, uint64_t values, std::vector<bool>& present) {
+  std::vector<uint32_t> numbers;
+  PACKTRAIN_TRY(parse_parquet_runs(levels, static_cast<uint32_t>(std::bit_width(highest)), values, numbers));
+  for (const uint32_t level : numbers) present.push_back(level == highest);
   return {};
 }
 

@@ -4,8 +4,11 @@
 // File:   "PAR1", row groups, footer (thrift), u32 bytes of the footer, "PAR1"
 // Row group: a chunk of pages for each column, one behind the other
 // Page:   head (thrift), levels, values. Version 1: definition levels with their u32 length in front, if the
-//         column is optional at all. Version 2: levels without, their length is in the head.
+//         column is optional at all. Version 2: levels without, their length is in the head. What is
+//         compressed is all of a page of version 1, and the values of one of version 2.
 // Plain values: byte arrays are u32 length and bytes, numbers as they are; rows that are null have none.
+// A dictionary page holds plain values; pages that use it hold numbers into it, behind a byte that says how
+// many bits they have.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +35,11 @@ enum class ParquetType : int32_t {
   fixed_byte_array = 7,
 };
 enum class ParquetPageKind : int32_t { data = 0, index = 1, dictionary = 2, data_v2 = 3 };
-inline constexpr int32_t kParquetPlain = 0, kParquetRle = 3;  // encodings
-inline constexpr int32_t kParquetUncompressed = 0;            // codec
+// Encodings; the first of dictionaries is the old number for it.
+inline constexpr int32_t kParquetPlain = 0, kParquetOldDictionary = 2, kParquetRle = 3,
+                         kParquetDictionary = 8;
+inline constexpr int32_t kParquetUncompressed = 0, kParquetSnappy = 1, kParquetGzip = 2, kParquetOldLz4 = 5,
+                         kParquetZstd = 6, kParquetLz4 = 7;  // codecs
 
 std::string_view parquet_codec_name(int64_t codec);
 std::string_view parquet_encoding_name(int64_t encoding);
@@ -79,7 +85,9 @@ Result<ParquetFooter> parse_parquet_footer(Bytes footer);
 
 struct ParquetPage {
   uint64_t head_bytes = 0;
-  uint64_t bytes = 0;  // behind the head
+  uint64_t bytes = 0;      // behind the head
+  uint64_t raw = 0;        // the same, once they are decoded
+  bool compressed = true;  // version 2 may say that its values are not
   ParquetPageKind kind = ParquetPageKind::data;
   uint64_t values = 0;  // nulls included
   int64_t encoding = 0, level_encoding = kParquetRle;
@@ -94,8 +102,10 @@ struct ParquetPagePlace {
 };
 Result<std::vector<ParquetPagePlace>> parse_parquet_offset_index(Bytes index);
 
-// Which values of a page are there, from its definition levels: those that have the highest one. `levels` are
-// runs and bit-packed groups of numbers of `bits` bits.
+// Numbers of up to 32 bits in runs and bit-packed groups: levels, and numbers into a dictionary. As many as
+// `count` are appended.
+Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector<uint32_t>& numbers);
+// Which values of a page are there, from its definition levels: those that have the highest one.
 Status parse_parquet_levels(Bytes levels, uint32_t highest, uint64_t values, std::vector<bool>& present);
 
 }  // namespace packtrain

@@ -120,16 +120,22 @@ class ParquetWriter : public ContainerWriter {
                        [&](const SampleToWrite::Field& one) { return one.name == fields_[i]; });
       const bool there = field != sample.fields.end();
       known += there ? 1 : 0;
+      if (images_ && !there) continue;
+      if (images_ && known > 1) return Status(Code::invalid, "has more than one image");
       if (there && field->bytes.size() > kLongestParquetValue) {
         return Status(Code::unsupported, "a value of a Parquet file has at most 2 GiB, the field " +
                                              printable(field->name) + " has " +
                                              bytes_in_words(field->bytes.size()) +
                                              "; pack it with --format webdataset");
       }
-      PACKTRAIN_TRY(add_value(i, there ? std::optional(field->bytes) : std::nullopt));
+      PACKTRAIN_TRY(add_value(images_ ? 0 : i, there ? std::optional(field->bytes) : std::nullopt));
       if (!images_) continue;
       name_.assign(sample.key).append(".").append(fields_[i]);
-      PACKTRAIN_TRY(add_value(i + 1, there ? std::optional(as_bytes(name_)) : std::nullopt));
+      PACKTRAIN_TRY(add_value(1, as_bytes(name_)));
+    }
+    if (images_ && known == 0) {
+      PACKTRAIN_TRY(add_value(0, std::nullopt));
+      PACKTRAIN_TRY(add_value(1, std::nullopt));
     }
     if (known != sample.fields.size()) return Status(Code::invalid, "has a field that was not announced");
     if (label_ != kNone) {

@@ -9,6 +9,7 @@ extern const Format kArrow;
 extern const Format kHdf5;
 extern const Format kHdf5Vlen;
 extern const Format kLmdb;
+extern const Format kNpy;
 extern const Format kNpz;
 extern const Format kParquet;
 extern const Format kSquashfs;
@@ -18,6 +19,11 @@ extern const Format kZip;
 
 // Counts a member that becomes no sample, and keeps its name if it is among the first.
 void note_left_out(std::string_view name, MembersLeftOut& out);
+
+// Adds a sentence that the user should read, unless it is there or nobody asks for it.
+void add_note(const IndexOptions& options, std::string note);
+// The same for a column that is called as labels are and is none, where a sample has no other.
+void note_no_labels(const IndexOptions& options, std::string_view column, std::string_view what_it_is);
 
 // Damage in a container, with what a user can do about it.
 Status with_way_out(const Status& damage);

@@ -52,7 +52,17 @@ TableRoles table_roles(std::span<const TableColumn> columns, std::string_view hu
   return roles;
 }
 
-void note_columns(const TableRoles& roles, const IndexOptions& options) {
+void note_columns(std::span<const TableColumn> columns, const TableRoles& roles,
+                  const IndexOptions& options) {
+  if (roles.label == TableRoles::kNone) {
+    for (const auto& [name, kind] : columns) {
+      if (!is_label_name(name) || (name == "cls" && kind != ColumnKind::other)) continue;
+      note_no_labels(options, name,
+                     kind == ColumnKind::text    ? "texts"
+                     : kind == ColumnKind::bytes ? "bytes"
+                                                 : "something else than whole numbers");
+    }
+  }
   if (options.columns == nullptr) return;
   for (const std::string& name : roles.left_out) {
     const auto& known = options.columns->names;

@@ -32,8 +32,8 @@ struct TableRoles {
 // holds labels and what they are called; may be empty.
 TableRoles table_roles(std::span<const TableColumn> columns, std::string_view huggingface);
 
-// Tells the caller which columns are left out.
-void note_columns(const TableRoles& roles, const IndexOptions& options);
+// Tells the caller which columns are left out, and which are no labels although they are called so.
+void note_columns(std::span<const TableColumn> columns, const TableRoles& roles, const IndexOptions& options);
 
 // A table with rows, and nothing in it that could be a field.
 Status no_fields(std::span<const TableColumn> columns);

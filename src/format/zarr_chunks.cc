@@ -67,10 +67,7 @@ class ChunkFinder {
   }
 
   Status add_hole() {
-    if (!array_.zero_fill) {
-      return Status(Code::unsupported,
-                    "lacks chunks, and its fill value is not 0; write them all (write_empty_chunks)");
-    }
+    PACKTRAIN_TRY(array_.fill_trouble);
     column_.parts.push_back({.raw = column_.part_bytes, .hole = true});
     return {};
   }
@@ -271,7 +268,7 @@ Status read_texts(Storage& storage, const ZarrStore& store, const ZarrArray& arr
   for (const ArrayPart& part : column.parts) {
     const uint64_t wanted = std::min(each, rows - column.texts.size());
     if (part.hole) {
-      column.texts.resize(column.texts.size() + wanted);
+      column.texts.resize(column.texts.size() + wanted, array.fill);
       continue;
     }
     const ArrayFile& place = store.files[part.file];
@@ -296,6 +293,8 @@ Result<ArrayColumn> zarr_column(Storage& storage, ZarrStore& store, const std::s
   column.name = std::move(name);
   column.type = array.type;
   column.shape = array.shape;
+  column.word = array.word;
+  column.fill = array.fill;
   column.unusable = array.unusable;
   if (!column.unusable.ok() || column.shape.empty()) return column;
   Status status = ChunkFinder(storage, store, folder, array, column).run();

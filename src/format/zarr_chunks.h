@@ -10,7 +10,8 @@
 namespace packtrain {
 
 // `folder` is the array's, "" the root. Reads the indexes of shards, and the texts of an array of texts, but
-// no other chunk. A missing chunk is a hole, or where the fill value is not zero Code::unsupported.
+// no other chunk. A missing chunk is a hole that holds the fill value; one that is not understood is
+// Code::unsupported.
 Result<ArrayColumn> zarr_column(Storage& storage, ZarrStore& store, const std::string& folder,
                                 std::string name, const ZarrArray& array);
 

@@ -4,6 +4,7 @@
 
 #include "base/words.h"
 #include "format/numpy_type.h"
+#include "format/zarr_fill.h"
 
 namespace packtrain {
 namespace {
@@ -47,15 +48,6 @@ Status take_chunks(const std::vector<uint64_t>& chunks, ZarrArray& array, uint64
   return {};
 }
 
-bool is_zero(const Json& fill) {
-  if (fill.is_null()) return true;
-  if (fill.is_bool()) return !fill.as_bool();
-  if (fill.is_number()) return fill.as_double(1) == 0;
-  if (fill.is_string()) return fill.as_string().empty() || fill.as_string() == "0x0";
-  return fill.is_array() && std::all_of(fill.items().begin(), fill.items().end(),
-                                        [](const Json& part) { return is_zero(part); });
-}
-
 // One codec from bytes to bytes, in the order of encoding. What only puts something around the bytes must
 // come last.
 Status add_codec(std::string_view name, ZarrCodec& codec) {
@@ -87,6 +79,63 @@ Status add_codec(std::string_view name, ZarrCodec& codec) {
 
 ArrayType integer(bool is_signed, uint64_t bytes) {
   return {is_signed ? ArrayType::Kind::signed_integer : ArrayType::Kind::unsigned_integer, bytes};
+}
+
+// What fill values of a type look like, by Zarr's name for it or by NumPy's letter.
+ZarrNumber number_of(std::string_view name, const ArrayType& type) {
+  switch (type.kind) {
+    case ArrayType::Kind::truth:
+      return ZarrNumber::truth;
+    case ArrayType::Kind::signed_integer:
+      return ZarrNumber::signed_integer;
+    case ArrayType::Kind::unsigned_integer:
+      return ZarrNumber::unsigned_integer;
+    case ArrayType::Kind::bytes:
+      return ZarrNumber::bytes;
+    case ArrayType::Kind::text:
+    case ArrayType::Kind::long_text:
+      return ZarrNumber::text;
+    case ArrayType::Kind::other:
+      break;
+  }
+  if (name.starts_with("numpy.")) return ZarrNumber::time;
+  if (name.starts_with("float") || name == "f") return ZarrNumber::real;
+  if (name.starts_with("complex") || name == "c") return ZarrNumber::complex;
+  return name == "M" || name == "m" ? ZarrNumber::time : ZarrNumber::bytes;
+}
+
+// NumPy's word for a type that Zarr names.
+std::string numpy_word(const ArrayType& type, ZarrNumber number) {
+  const char* letter = nullptr;
+  switch (number) {
+    case ZarrNumber::truth:
+      letter = "b";
+      break;
+    case ZarrNumber::signed_integer:
+      letter = "i";
+      break;
+    case ZarrNumber::unsigned_integer:
+      letter = "u";
+      break;
+    case ZarrNumber::real:
+      letter = "f";
+      break;
+    case ZarrNumber::complex:
+      letter = "c";
+      break;
+    default:
+      return {};
+  }
+  return (type.item_bytes == 1 ? "|" : "<") + std::string(letter) + std::to_string(type.item_bytes);
+}
+
+void take_fill(const Json& metadata, std::string_view name, ZarrArray& array) {
+  array.word = numpy_word(array.type, number_of(name, array.type));
+  auto fill = zarr_fill(metadata["fill_value"], number_of(name, array.type), array.type);
+  if (fill.ok())
+    array.fill = std::move(*fill);
+  else
+    array.fill_trouble = fill.status();
 }
 
 std::optional<ArrayType> type_of(const Json& word) {
@@ -174,10 +223,11 @@ Result<ZarrArray> parse_zarr_v3(const Json& metadata) {
   ZarrArray array;
   PACKTRAIN_ASSIGN(shape, sizes(metadata["shape"]));
   array.shape = std::move(shape);
-  array.zero_fill = is_zero(metadata["fill_value"]);
-  const auto type = type_of(metadata["data_type"]);
+  const Json& word = metadata["data_type"];
+  const auto type = type_of(word);
   if (!type) return with_reason(array, not_read("has a type of numbers that is not known here"));
   array.type = *type;
+  take_fill(metadata, word.is_object() ? word["name"].as_string() : word.as_string(), array);
   if (metadata["chunk_grid"]["name"].as_string() != "regular")
     return with_reason(array, not_read("has chunks of different sizes"));
   PACKTRAIN_ASSIGN(chunks, sizes(metadata["chunk_grid"]["configuration"]["chunk_shape"]));
@@ -200,7 +250,6 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
   ZarrArray array;
   PACKTRAIN_ASSIGN(shape, sizes(metadata["shape"]));
   array.shape = std::move(shape);
-  array.zero_fill = is_zero(metadata["fill_value"]);
   PACKTRAIN_ASSIGN(chunks, sizes(metadata["chunks"]));
   PACKTRAIN_TRY(take_chunks(chunks, array, array.chunk_rows));
   const Json& separator = metadata["dimension_separator"];
@@ -211,6 +260,7 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
   if (filters.size() == 1 && filters[0]["id"].as_string() == "vlen-utf8") {
     array.type = {ArrayType::Kind::long_text, 0};
     array.codec.texts = true;
+    if (metadata["fill_value"].is_string()) array.fill = metadata["fill_value"].as_string();
   } else if (!filters.empty()) {
     return with_reason(array, not_read("has filters"));
   } else {
@@ -218,6 +268,9 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
     const NumpyType type = parse_numpy_type(metadata["dtype"].as_string());
     array.type = type.type;
     if (!type.unusable.ok()) return with_reason(array, type.unusable);
+    std::string_view letter = metadata["dtype"].as_string();
+    letter.remove_prefix(std::min<size_t>(letter.find_first_not_of("<>|="), letter.size()));
+    take_fill(metadata, letter.substr(0, 1), array);
   }
   if (metadata["order"].as_string() == "F" && array.shape.size() > 1)
     return with_reason(array,

@@ -33,12 +33,14 @@ struct ZarrSharding {
 
 struct ZarrArray {
   ArrayType type;
+  std::string word;  // NumPy's for it, of plain numbers; else empty
   std::vector<uint64_t> shape;
   uint64_t chunk_rows = 1;  // a chunk holds so many rows, whole
   ZarrCodec codec;          // of inner chunks where there are shards
   std::optional<ZarrSharding> shards;
-  bool zero_fill = true;  // missing chunks are zeros
-  Status unusable;        // why no column can be made of it; what stands above may then be incomplete
+  std::string fill;     // what missing chunks hold: the bytes of an item, or a text; empty: zeros, no text
+  Status fill_trouble;  // why that is not known
+  Status unusable;      // why no column can be made of it; what stands above may then be incomplete
 
   std::string chunk_key(uint64_t chunk) const;  // relative to the array
 

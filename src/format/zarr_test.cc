@@ -69,12 +69,65 @@ TEST(ZarrTest, FolderOfChunksIsRead) {
   EXPECT_EQ((*dataset)->label(4), -1);
 }
 
-TEST(ZarrTest, MissingChunksOfAnotherFillValueAreRefused) {
+TEST(ZarrTest, MissingChunksHoldTheFillValue) {
+  struct Case {
+    const char *type, *fill;
+    std::string item;
+  };
+  const std::string zeros(8, '\0');
+  for (const Case& one : {Case{"uint8", "7", "\x07"},
+                          {"int16", "-32767", raw_numbers<int16_t>({-32767})},
+                          {"int16", "-32768.0", raw_numbers<int16_t>({-32768})},
+                          {"uint64", "18446744073709551615", raw_numbers<uint64_t>({UINT64_MAX})},
+                          {"float32", "\"NaN\"", std::string("\x00\x00\xc0\x7f", 4)},
+                          {"float32", "\"0x7fc00001\"", std::string("\x01\x00\xc0\x7f", 4)},
+                          {"float64", "\"-Infinity\"", std::string("\0\0\0\0\0\0\xf0\xff", 8)},
+                          {"float64", "1.5", raw_numbers<double>({1.5})},
+                          {"float16", "\"NaN\"", std::string("\x00\x7e", 2)},
+                          {"float16", "65504", std::string("\xff\x7b", 2)},
+                          {"float16", "-0.333251953125", std::string("\x55\xb5", 2)},
+                          {"float16", "5.9604644775390625e-8", std::string("\x01\x00", 2)},
+                          {"complex64", "[0.0, \"NaN\"]", std::string("\0\0\0\0\x00\x00\xc0\x7f", 8)},
+                          {"bool", "true", "\x01"},
+                          {"float64", "0.0", zeros},
+                          {"float64", "null", zeros}}) {
+    MemoryStorage storage;
+    put(storage, "/a/zarr.json", kGroup);
+    put(storage, "/a/x/zarr.json",
+        array_json(one.type, "[5, 2]", "[2, 2]", kLittle, std::string(R"("fill_value": )") + one.fill));
+    const std::string row = one.item + one.item, written(2 * row.size(), 'w');
+    put(storage, "/a/x/c/1/0", written);
+    auto dataset = open_zarr(storage, "/a");
+    ASSERT_TRUE(dataset.ok()) << one.type << ": " << dataset.status().text();
+    for (const uint64_t sample : {0, 1, 4})
+      EXPECT_EQ(zarr_field(**dataset, sample, "x"), row) << one.type << " " << one.fill << " " << sample;
+    EXPECT_EQ(zarr_field(**dataset, 2, "x"), written.substr(0, row.size()));
+  }
+}
+
+TEST(ZarrTest, LabelsThatWereNeverWrittenAreTheFillValue) {
   MemoryStorage storage;
-  put(storage, "/a.zarr/zarr.json", kGroup);
-  put(storage, "/a.zarr/x/zarr.json", array_json("uint8", "[4]", "[2]", kLittle, R"("fill_value": 7)"));
-  put(storage, "/a.zarr/x/c/0", "ab");
-  EXPECT_EQ(open_zarr(storage, "/a.zarr").status().code(), Code::unsupported);
+  put(storage, "/a/zarr.json", kGroup);
+  put(storage, "/a/x/zarr.json", array_json("uint8", "[4, 1]", "[1, 1]", kLittle));
+  put(storage, "/a/labels/zarr.json", array_json("int32", "[4]", "[2]", kLittle, R"("fill_value": -1)"));
+  put(storage, "/a/labels/c/0", raw_numbers<int32_t>({5, 6}));
+  auto dataset = open_zarr(storage, "/a");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->label(1), 6);
+  EXPECT_EQ((*dataset)->label(2), -1);
+}
+
+TEST(ZarrTest, AFillValueThatIsNotUnderstoodIsRefusedWhereItCounts) {
+  for (const char* fill : {"\"what\"", "300", "-1", "1.5", "{}", "[1]"}) {
+    MemoryStorage storage;
+    put(storage, "/a/zarr.json", kGroup);
+    put(storage, "/a/x/zarr.json",
+        array_json("uint8", "[4]", "[2]", kLittle, std::string(R"("fill_value": )") + fill));
+    put(storage, "/a/x/c/0", "ab");
+    EXPECT_EQ(open_zarr(storage, "/a").status().code(), Code::unsupported) << fill;
+    put(storage, "/a/x/c/1", "cd");
+    EXPECT_TRUE(open_zarr(storage, "/a").ok()) << fill;
+  }
 }
 
 TEST(ZarrTest, ShardsAreReadWhereverTheirIndexLies) {

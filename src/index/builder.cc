@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -11,6 +12,8 @@
 
 namespace packtrain {
 namespace {
+
+constexpr std::string_view kNoSplit = "all";  // the split of samples that have none
 
 // A field of a sample as the formats report it: a plain stretch, or slices of blocks. There are millions of
 // them, so lengths share their word with what is small: a field of 2^48 bytes is refused.
@@ -47,6 +50,8 @@ struct IndexBuilder::State {
   std::vector<SplitSpec> splits;
   std::vector<std::string> fields;  // in the order of first use
   std::vector<std::string> classes;
+  std::map<std::string, std::optional<ArrayValue>, std::less<>> arrays;  // nothing: they differ
+  std::vector<BesideSpec> beside;
 
   BigVector<uint32_t> fields_of;  // per sample how many cells; first_cell is where those of the last begin
   uint64_t first_cell = 0;
@@ -58,8 +63,9 @@ struct IndexBuilder::State {
 
   BigVector<uint32_t> key_bytes, path_bytes;  // lengths: half the memory of ends, while the set grows
   BigString keys, paths;
-  Status bad;               // of the sample being built
-  uint32_t last_field = 0;  // a guess for the next look-up
+  bool container_begun = false;  // and no sample of it yet
+  Status bad;                    // of the sample being built
+  uint32_t last_field = 0;       // a guess for the next look-up
 
   uint32_t field_id(std::string_view name) {
     // Samples mostly have the same fields in the same order, so the next one is the best guess.
@@ -83,7 +89,14 @@ struct IndexBuilder::State {
     paths.append(path);
     path_bytes.push_back(static_cast<uint32_t>(path.size()));
   }
+  uint64_t bytes_of(const CellRecord& cell) const {
+    if (!cell.sliced) return cell.length;
+    uint64_t bytes = 0;
+    for (uint64_t i = cell.offset; i < cell.offset + cell.length; ++i) bytes += slices[i].length;
+    return bytes;
+  }
   bool fits_rows() const;
+  void drop_wrong_arrays();
 };
 
 IndexBuilder::IndexBuilder() : state_(std::make_unique<State>()) {}
@@ -122,12 +135,25 @@ uint64_t IndexBuilder::add_block(const Block& block) {
 }
 
 void IndexBuilder::begin_split(std::string_view name) {
-  if (!state_->splits.empty() && state_->splits.back().name == name) return;
-  state_->splits.push_back({std::string(name), state_->labels.size(), 0});
+  State& state = *state_;
+  state.container_begun = false;
+  if (!state.splits.empty() && state.splits.back().name == name) return;
+  if (state.splits.empty() && !state.labels.empty()) state.splits.push_back({std::string(kNoSplit), 0, 0});
+  state.splits.push_back({std::string(name), state.labels.size(), 0});
+}
+
+void IndexBuilder::begin_container() { state_->container_begun = true; }
+
+std::vector<std::string> IndexBuilder::splits() const {
+  std::vector<std::string> names;
+  for (const SplitSpec& split : state_->splits) names.push_back(split.name);
+  return names;
 }
 
 void IndexBuilder::begin_sample(std::string_view key) {
   State& state = *state_;
+  if (state.container_begun && !state.splits.empty()) begin_split(kNoSplit);
+  state.container_begun = false;
   state.bad = {};
   state.first_cell = state.cells.size();
   state.fields_of.push_back(0);
@@ -203,6 +229,13 @@ Status IndexBuilder::end_sample() {
 
 void IndexBuilder::set_classes(std::vector<std::string> classes) { state_->classes = std::move(classes); }
 
+void IndexBuilder::set_array(std::string_view field, const ArrayValue& array) {
+  auto [known, fresh] = state_->arrays.try_emplace(std::string(field), array);
+  if (!fresh && known->second != array) known->second.reset();
+}
+
+void IndexBuilder::add_beside(BesideSpec file) { state_->beside.push_back(std::move(file)); }
+
 void IndexBuilder::set_block_checks(uint32_t shard, std::vector<uint32_t> checks) {
   state_->shards[shard].hash = xxh128_hex(std::as_bytes(std::span(checks)));
   state_->block_checks[shard] = std::move(checks);
@@ -244,6 +277,20 @@ bool IndexBuilder::State::fits_rows() const {
   return true;
 }
 
+void IndexBuilder::State::drop_wrong_arrays() {
+  if (arrays.empty()) return;
+  std::vector<uint64_t> bytes(fields.size(), UINT64_MAX);  // of one value; UINT64_MAX: not said
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto found = arrays.find(fields[i]);
+    if (found != arrays.end() && found->second) bytes[i] = found->second->bytes();
+  }
+  for (const CellRecord& cell : cells) {
+    if (bytes[cell.field] == UINT64_MAX || bytes_of(cell) == bytes[cell.field]) continue;
+    arrays.erase(fields[cell.field]);
+    bytes[cell.field] = UINT64_MAX;
+  }
+}
+
 IndexBuilder::Finished IndexBuilder::finish() {
   State& state = *state_;
   const uint64_t samples = state.labels.size();
@@ -252,7 +299,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
   manifest.samples = samples;
   manifest.classes = std::move(state.classes);
   manifest.pipelines = std::move(state.pipelines);
-  if (state.splits.empty()) state.splits.push_back({"all", 0, 0});
+  if (state.splits.empty()) state.splits.push_back({std::string(kNoSplit), 0, 0});
   for (size_t i = 0; i < state.splits.size(); ++i) {
     const uint64_t end = i + 1 < state.splits.size() ? state.splits[i + 1].first : samples;
     state.splits[i].count = end - state.splits[i].first;
@@ -260,6 +307,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
   manifest.splits = std::move(state.splits);
 
   // Fields by name, so that the index does not depend on which sample came first.
+  state.drop_wrong_arrays();
   std::vector<uint32_t> by_name(state.fields.size()), position(state.fields.size());
   std::iota(by_name.begin(), by_name.end(), 0);
   std::sort(by_name.begin(), by_name.end(),
@@ -267,6 +315,8 @@ IndexBuilder::Finished IndexBuilder::finish() {
   for (uint32_t i = 0; i < by_name.size(); ++i) {
     position[by_name[i]] = i;
     manifest.fields.push_back({state.fields[by_name[i]], CheckKind::none});
+    const auto array = state.arrays.find(manifest.fields.back().name);
+    if (array != state.arrays.end()) manifest.fields.back().array = array->second;
   }
   const bool rows_fit = state.fits_rows();
   for (CellRecord& cell : state.cells) {
@@ -424,6 +474,7 @@ IndexBuilder::Finished IndexBuilder::finish() {
     index.add("block.check", check);
   }
   manifest.shards = std::move(state.shards);
+  manifest.beside = std::move(state.beside);
 
   names.reserve(state.keys.size() + paths.size() + path_end.size() * 8 + samples * 24 + (1 << 20));
   names.add("path.end", path_end);

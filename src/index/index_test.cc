@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "index/npz.h"
+#include "packtrain/codec.h"
 #include "packtrain/index.h"
 
 namespace packtrain {
@@ -353,6 +354,85 @@ TEST(NpzTest, NoTruncationAndNoFlipCrashesTheReader) {
     const auto columns = read_npz(as_bytes(flipped));
     if (columns.ok()) damaged_columns(as_bytes(flipped), *columns);
   }
+}
+
+TEST_F(IndexTest, BlocksThatAreNotStoredHoldTheirFillValue) {
+  put("a.bin", "");
+  IndexBuilder builder;
+  const uint32_t shard = builder.add_shard({.path = "a.bin", .format = "test", .bytes = 0});
+  const uint16_t fill = builder.add_pipeline(fill_pipeline(std::string("\0\x01\xff", 3)));
+  builder.begin_sample("s");
+  const Slice slices[] = {{builder.add_block({.shard = shard, .pipeline = fill, .raw = 9}), 3, 4},
+                          {builder.add_block({.shard = shard, .hole = true, .raw = 2}), 0, 2}};
+  builder.add_field("x", slices, "");
+  ASSERT_TRUE(builder.end_sample().ok());
+  publish(builder.finish());
+  auto dataset = open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE((*dataset)->read(0, 0, bytes).ok());
+  EXPECT_EQ(as_text(bytes), std::string_view("\0\x01\xff\0\0\0", 6));
+  const std::string manifest = (*dataset)->manifest().pipelines[fill][0].value;
+  EXPECT_EQ(manifest, std::string("\0\x01\xff", 3));
+}
+
+TEST_F(IndexTest, ManifestKeepsWhatArraysAreAndWhatLayBeside) {
+  IndexBuilder builder = three_samples();
+  builder.add_beside({.path = "../y.npy", .bytes = 7, .mtime_ns = -5});
+  builder.add_beside({.path = "/labels.npy", .absent = true});
+  Manifest manifest = builder.finish().manifest;
+  manifest.fields[0].array = ArrayValue{"<f4", {3, 64}};
+  manifest.fields[1].array = ArrayValue{"|u1", {}};
+  const auto decoded = Manifest::decode(manifest.encode());
+  ASSERT_TRUE(decoded.ok()) << decoded.status().text();
+  EXPECT_EQ(decoded->fields[0].array, (ArrayValue{"<f4", {3, 64}}));
+  EXPECT_EQ(decoded->fields[0].array->bytes(), 768u);
+  EXPECT_EQ(decoded->fields[1].array, (ArrayValue{"|u1", {}}));
+  ASSERT_EQ(decoded->beside.size(), 2u);
+  EXPECT_EQ(decoded->beside[0].mtime_ns, -5);
+  EXPECT_FALSE(decoded->beside[0].absent);
+  EXPECT_TRUE(decoded->beside[1].absent);
+}
+
+TEST(IndexBuilderTest, AnArrayIsKnownOnlyWhereEveryValueAndContainerAgrees) {
+  const auto array_of = [](uint64_t second_length, const char* second_type) {
+    IndexBuilder builder;
+    const uint32_t shard = builder.add_shard({.path = "a", .bytes = 100});
+    builder.set_array("x", {"<f4", {2}});
+    builder.begin_sample("1");
+    builder.add_field("x", shard, 0, 8, CheckKind::none, 0, "");
+    EXPECT_TRUE(builder.end_sample().ok());
+    builder.set_array("x", {second_type, {2}});
+    builder.begin_sample("2");
+    builder.add_field("x", shard, 8, second_length, CheckKind::none, 0, "");
+    EXPECT_TRUE(builder.end_sample().ok());
+    return builder.finish().manifest.fields[0].array;
+  };
+  EXPECT_EQ(array_of(8, "<f4"), (ArrayValue{"<f4", {2}}));
+  EXPECT_EQ(array_of(8, "<i4"), std::nullopt);
+  EXPECT_EQ(array_of(4, "<f4"), std::nullopt);
+}
+
+TEST(IndexBuilderTest, AContainerWithoutSplitsJoinsNoSplitOfAnother) {
+  IndexBuilder builder;
+  builder.add_shard({.path = "a", .bytes = 10});
+  const auto add = [&] {
+    builder.begin_sample(std::to_string(builder.samples()));
+    EXPECT_TRUE(builder.end_sample().ok());
+  };
+  builder.begin_container();
+  add();
+  builder.begin_container();
+  builder.begin_split("train");
+  add();
+  builder.begin_split("val");
+  builder.begin_container();
+  add();
+  EXPECT_EQ(builder.splits(), (std::vector<std::string>{"all", "train", "val", "all"}));
+  const Manifest manifest = builder.finish().manifest;
+  EXPECT_EQ(manifest.splits[0].count, 1u);
+  EXPECT_EQ(manifest.splits[2].count, 0u);
+  EXPECT_EQ(manifest.splits[3].first, 2u);
 }
 
 TEST(IndexBuilderTest, ALengthThatNoContainerHoldsIsRefused) {

@@ -30,9 +30,45 @@ Json shard_json(const ShardSpec& shard) {
 Json pipeline_json(const Pipeline& pipeline) {
   Json json = Json::array();
   for (const CodecStep& step : pipeline) {
-    json.push(Json::object().append("codec", step.name).append("parameter", step.parameter));
+    Json one = Json::object();
+    one.append("codec", step.name).append("parameter", step.parameter);
+    if (!step.value.empty()) one.append("value", hex_of(as_bytes(step.value)));
+    json.push(std::move(one));
   }
   return json;
+}
+
+Json field_json(const FieldSpec& field) {
+  Json json = Json::object();
+  json.append("name", field.name).append("check", check_kind_name(field.check));
+  if (!field.array) return json;
+  Json shape = Json::array();
+  for (const uint64_t size : field.array->shape) shape.push(size);
+  json.append("type", field.array->type).append("shape", std::move(shape));
+  return json;
+}
+
+Json beside_json(const BesideSpec& file) {
+  Json json = Json::object();
+  json.append("path", file.path);
+  if (file.absent) return json.append("absent", true);
+  return json.append("bytes", file.bytes).append("mtime_ns", file.mtime_ns);
+}
+
+Result<CodecStep> parse_step(const Json& json) {
+  const auto value = bytes_of_hex(json["value"].as_string());
+  if (!value)
+    return Status(Code::corrupt, "a codec of the manifest has a value that is no hexadecimal number");
+  return CodecStep{json["codec"].as_string(), static_cast<uint32_t>(json["parameter"].as_uint()), *value};
+}
+
+// Nothing where the field has no type, or one that says nothing.
+std::optional<ArrayValue> parse_array(const Json& field) {
+  ArrayValue array;
+  array.type = field["type"].as_string();
+  for (const Json& size : field["shape"].items()) array.shape.push_back(size.as_uint());
+  if (array.type.empty() || array.bytes() == 0) return std::nullopt;
+  return array;
 }
 
 Result<CheckKind> parse_check(const std::string& name) {
@@ -55,7 +91,7 @@ std::string Manifest::encode() {
   json.append("splits", std::move(list));
   list = Json::array();
   for (const FieldSpec& field : fields) {
-    list.push(Json::object().append("name", field.name).append("check", check_kind_name(field.check)));
+    list.push(field_json(field));
   }
   json.append("fields", std::move(list));
   list = Json::array();
@@ -67,6 +103,11 @@ std::string Manifest::encode() {
   list = Json::array();
   for (const ShardSpec& shard : shards) list.push(shard_json(shard));
   json.append("shards", std::move(list));
+  if (!beside.empty()) {
+    list = Json::array();
+    for (const BesideSpec& file : beside) list.push(beside_json(file));
+    json.append("beside", std::move(list));
+  }
   list = Json::array();
   for (const FileSpec& file : files) {
     list.push(Json::object().append("path", file.path).append("bytes", file.bytes).append("hash", file.hash));
@@ -124,13 +165,14 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
     return Status(Code::corrupt, "the splits of the manifest do not cover its samples");
   for (const Json& field : json["fields"].items()) {
     PACKTRAIN_ASSIGN(check, parse_check(field["check"].as_string()));
-    manifest.fields.push_back({field["name"].as_string(), check});
+    manifest.fields.push_back({field["name"].as_string(), check, parse_array(field)});
   }
   for (const Json& name : json["classes"].items()) manifest.classes.push_back(name.as_string());
   for (const Json& steps : json["pipelines"].items()) {
     Pipeline pipeline;
     for (const Json& step : steps.items()) {
-      pipeline.push_back({step["codec"].as_string(), static_cast<uint32_t>(step["parameter"].as_uint())});
+      PACKTRAIN_ASSIGN(parsed, parse_step(step));
+      pipeline.push_back(std::move(parsed));
     }
     manifest.pipelines.push_back(std::move(pipeline));
   }
@@ -139,6 +181,10 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
                                shard["bytes"].as_uint(), shard["samples"].as_uint(),
                                shard["mtime_ns"].as_int(), shard["hash"].as_string()});
   }
+  for (const Json& file : json["beside"].items()) {
+    manifest.beside.push_back({file["path"].as_string(), file["absent"].as_bool(), file["bytes"].as_uint(),
+                               file["mtime_ns"].as_int()});
+  }
   for (const Json& file : json["files"].items()) {
     manifest.files.push_back({file["path"].as_string(), file["bytes"].as_uint(), file["hash"].as_string()});
   }
@@ -146,6 +192,20 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
   manifest.names_directory_hash = json["names_directory_hash"].as_string();
   if (json.has("source")) manifest.source_json = json["source"].dump();
   return manifest;
+}
+
+uint64_t ArrayValue::bytes() const {
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  if (type.size() < 3) return 0;
+  uint64_t bytes = 0;
+  for (size_t i = 2; i < type.size() && type[i] >= '0' && type[i] <= '9' && bytes < kMost; ++i)
+    bytes = bytes * 10 + static_cast<uint64_t>(type[i] - '0');
+  if (type[1] == 'U') bytes *= 4;
+  for (const uint64_t size : shape) {
+    if (size != 0 && bytes > kMost / size) return 0;
+    bytes *= size;
+  }
+  return bytes;
 }
 
 uint32_t Manifest::field_id(std::string_view name) const {

@@ -4,42 +4,17 @@
 
 #include <atomic>
 #include <functional>
-#include <list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "index/decoded_blocks.h"
 #include "index/npz.h"
 #include "packtrain/index.h"
 
 namespace packtrain {
-
-// The last few decoded blocks, for samples that share one. Thread-safe.
-class DecodedBlocks {
- public:
-  using Decoded = std::shared_ptr<const std::vector<std::byte>>;
-  Decoded find(uint64_t block) {
-    Lock lock(mutex_);
-    for (auto it = recent_.begin(); it != recent_.end(); ++it) {
-      if (it->first != block) continue;
-      recent_.splice(recent_.begin(), recent_, it);
-      return recent_.front().second;
-    }
-    return nullptr;
-  }
-  void keep(uint64_t block, Decoded decoded) {
-    Lock lock(mutex_);
-    recent_.emplace_front(block, std::move(decoded));
-    if (recent_.size() > kKept) recent_.pop_back();
-  }
-
- private:
-  static constexpr size_t kKept = 16;
-  Mutex mutex_;
-  std::list<std::pair<uint64_t, Decoded>> recent_ GUARDED_BY(mutex_);
-};
 
 struct Rows {
   std::span<const uint64_t> offset;
@@ -138,7 +113,7 @@ class OpenDataset final : public Dataset {
   Rows rows_;
   General general_;
   bool is_rows_ = true;
-  mutable DecodedBlocks decoded_;
+  mutable DecodedBlocks<uint64_t> decoded_;
 
   bool salvage_ = false;
   mutable Mutex open_mutex_;  // guards opening; files_ is read without it

@@ -3,6 +3,7 @@
 
 #include "base/give_back.h"
 #include "index/rows.h"
+#include "io/cached_read.h"
 #include "packtrain/index.h"
 
 namespace packtrain {
@@ -28,9 +29,19 @@ class FieldReader {
 
   void run() {
     plan();
+    // What the kernel has in memory is copied at once; a queue pays for what has to be waited for.
+    size_t waiting = 0;
+    for (Extent& extent : extents_) {
+      begin(extent);
+      if (read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) {
+        finish(extent);
+      } else if (&extent != &extents_[waiting++]) {
+        extents_[waiting - 1] = std::move(extent);
+      }
+    }
+    extents_.resize(waiting);
     if (extents_.size() < kFewestToQueue) {
       for (Extent& extent : extents_) {
-        begin(extent);
         extent.read.status = dataset_.storage().read(*extent.read.file, extent.read.offset, extent.read.into);
         finish(extent);
       }
@@ -122,7 +133,6 @@ class FieldReader {
       batch.clear();
       while (submitted < extents_.size() && submitted < done + kReadsInFlight) {
         Extent& extent = extents_[submitted];
-        begin(extent);
         extent.read.tag = submitted++;
         batch.push_back(&extent.read);
       }
@@ -140,9 +150,24 @@ class FieldReader {
   std::vector<Extent> extents_;
 };
 
+// The usual case, without anything that is allocated. False: whatever is in its way, FieldReader deals with.
+bool read_one(const Dataset& dataset, FieldRead& wanted, bool check) {
+  if (wanted.sample >= dataset.samples()) return false;
+  const FieldLocation location = dataset.locate(wanted.sample, wanted.field);
+  if (!location.plain || location.length != wanted.into.size()) return false;
+  const auto file = dataset.shard_file(location.shard);
+  if (!file.ok() || location.offset > (*file)->size() ||
+      location.length > (*file)->size() - location.offset)
+    return false;
+  if (!location.length) return true;
+  if (!dataset.storage().read(**file, location.offset, wanted.into).ok()) return false;
+  return !check || matches(location.check_kind, location.check, wanted.into);
+}
+
 }  // namespace
 
 void read_fields(const Dataset& dataset, std::span<FieldRead> wanted, bool check) {
+  if (wanted.size() == 1 && read_one(dataset, wanted[0], check)) return;
   FieldReader(dataset, wanted, check).run();
 }
 

@@ -67,7 +67,7 @@ Status OpenDataset::read_cell(uint64_t cell, MutableBytes out, bool check) const
       PACKTRAIN_ASSIGN(file, shard_file(block.shard));
       PACKTRAIN_TRY(storage_.read(*file, block.offset + start, part));
     } else {
-      DecodedBlocks::Decoded decoded = decoded_.find(id);
+      DecodedBlocks<uint64_t>::Decoded decoded = decoded_.find(id);
       if (!decoded) {
         auto fresh = std::make_shared<std::vector<std::byte>>(block.raw);
         PACKTRAIN_TRY(read_block(id, block, *fresh, check));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -79,7 +80,8 @@ struct Skipped {  // what was left out, and why; counted in full, named up to a 
 };
 
 struct Catalog {
-  std::vector<std::string> fields;  // names of fields in the order of first use
+  std::vector<std::string> fields;           // names of fields in the order of first use
+  std::map<std::string, ArrayValue> arrays;  // fields whose values are all arrays of one type and shape
   std::vector<std::string> splits;
   std::vector<std::string> classes;
   std::vector<CatalogRoot> roots;

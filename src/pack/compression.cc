@@ -9,6 +9,7 @@
 
 #include "base/words.h"
 #include "format/compress_value.h"
+#include "format/npy_header.h"
 #include "pack/archive_stream.h"
 #include "pack/fetch.h"
 #include "pack/writers.h"
@@ -156,7 +157,8 @@ class Prober {
   Prober(Storage& storage, const Format& format, const Plan& plan, std::string codec)
       : format_(format), fetcher_(storage, plan), codec_(std::move(codec)) {}
 
-  Result<Trial> run(const FieldToTry& field, const Heads& streamed);
+  // `array`: what the values are where they have no headers; null: not known.
+  Result<Trial> run(const FieldToTry& field, const ArrayValue* array, const Heads& streamed);
 
  private:
   struct Encoded {
@@ -226,16 +228,21 @@ Status Prober::time(Trial& trial) {
   return {};
 }
 
-Result<Trial> Prober::run(const FieldToTry& field, const Heads& streamed) {
+Result<Trial> Prober::run(const FieldToTry& field, const ArrayValue* array, const Heads& streamed) {
   Trial trial;
+  // Formats that look at values know arrays by their headers; these get one.
+  const std::string header = array && format_.coding ? make_npy_header(array->type, array->shape) : "";
+  const Bytes front = as_bytes(header);
   front_.reset();
   encoded_.clear();
   std::vector<std::byte> head;
   for (const Cell& cell : field.chosen) {
-    head.resize(std::min<uint64_t>(cell.size, kMostBytes / field.chosen.size()));
+    const uint64_t bytes = std::min<uint64_t>(cell.size, kMostBytes / field.chosen.size());
+    head.assign(front.begin(), front.end());
+    head.resize(front.size() + bytes);
     // A value that cannot be read is named when it is packed.
-    if (head.empty() || !fetcher_.fetch_head(cell, head).ok()) continue;
-    PACKTRAIN_TRY(take(head, cell.size, trial));
+    if (bytes == 0 || !fetcher_.fetch_head(cell, MutableBytes(head).subspan(front.size())).ok()) continue;
+    PACKTRAIN_TRY(take(head, front.size() + cell.size, trial));
   }
   for (const Cell* cell : field.streamed) {
     const auto at = streamed.find(cell);
@@ -317,7 +324,9 @@ Status decide_compression(Storage& storage, const Format& format, const std::str
     if (!is_asked && field.bytes < catalog.bytes / kSmallPart) {
       finding.reason = "less than 1/1000 of all bytes, " + std::string(kStored);
     } else {
-      PACKTRAIN_ASSIGN(trial, prober.run(field, streamed));
+      const auto array = written.arrays.find(name);
+      PACKTRAIN_ASSIGN(trial,
+                       prober.run(field, array == written.arrays.end() ? nullptr : &array->second, streamed));
       if (format.coding && field.values < plan.order.size()) trial.one_by_one = false;
       judge(trial, is_asked, finding);
     }

@@ -29,6 +29,19 @@ Result<std::vector<uint16_t>> map_fields(CatalogBuilder& out, const Manifest& ma
   return numbers;
 }
 
+// What is known of the values of the dataset's fields, in agreement with the sources before it: `numbers` are
+// its fields in the catalog. A field that is not of arrays here is not of arrays at all.
+void map_arrays(Catalog& catalog, const Manifest& manifest, const std::vector<uint16_t>& numbers,
+                size_t known_fields) {
+  for (size_t i = 0; i < manifest.fields.size(); ++i) {
+    const std::string& name = catalog.fields[numbers[i]];
+    const auto& array = manifest.fields[i].array;
+    const auto found = catalog.arrays.find(name);
+    if (array && numbers[i] >= known_fields) catalog.arrays.emplace(name, *array);
+    if (found != catalog.arrays.end() && array != found->second) catalog.arrays.erase(found);
+  }
+}
+
 // An index of containers that have no splits calls the whole of it "all".
 bool has_splits(const Manifest& manifest) {
   return manifest.splits.size() > 1 || (manifest.splits.size() == 1 && manifest.splits[0].name != "all");
@@ -79,7 +92,9 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
         .at(printable(source.path));
   if (dataset.samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
 
+  const size_t known_fields = catalog.fields.size();
   PACKTRAIN_ASSIGN(fields, map_fields(out, manifest));
+  map_arrays(catalog, manifest, fields, known_fields);
   catalog.files += inodes_of(context.storage, source.path, manifest);
   std::vector<int64_t> class_ids;
   for (const std::string& name : manifest.classes) class_ids.push_back(out.class_id(name));

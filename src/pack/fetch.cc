@@ -67,35 +67,48 @@ Result<const File*> Fetcher::piece_file(uint32_t file) {
   return raw;
 }
 
-Status Fetcher::fetch_piece(const Piece& piece, MutableBytes into) {
+// All of a block, decoded into memory of its size, and checked.
+Status Fetcher::read_block(const Piece& piece, MutableBytes raw) {
+  PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+  const Pipeline& pipeline = plan_.pipelines[piece.pipeline];
+  if (pipeline.empty()) {
+    PACKTRAIN_TRY(storage_.read(*file, piece.offset, raw));
+  } else {
+    std::vector<std::byte> stored(piece.stored);
+    if (!stored.empty()) PACKTRAIN_TRY(storage_.read(*file, piece.offset, stored));
+    PACKTRAIN_TRY(decode(pipeline, stored, raw));
+  }
+  if (matches(piece.check_kind, piece.check, raw)) return {};
+  return Status(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
+                                   " do not match the check that the container has for them");
+}
+
+Status Fetcher::decode_block(const Piece& piece, std::vector<std::byte>& raw) {
+  raw.resize(piece.raw);
+  return read_block(piece, raw);
+}
+
+Status Fetcher::fetch_piece(uint64_t number, MutableBytes into) {
+  const Piece& piece = plan_.pieces[number];
   if (piece.hole) {
     std::fill(into.begin(), into.end(), std::byte{0});
     return {};
   }
-  PACKTRAIN_ASSIGN(file, piece_file(piece.file));
-  const Pipeline& pipeline = plan_.pipelines[piece.pipeline];
-  const bool whole = piece.start == 0 && piece.length == piece.raw;
-  std::vector<std::byte> stored, block;
-  MutableBytes raw = into;
-  if (!whole) {
-    block.resize(piece.raw);
-    raw = block;
+  if (block_spool_ && block_spool_->has(number)) return block_spool_->read(number, into);
+  if (piece.start == 0 && piece.length == piece.raw) return read_block(piece, into);
+  if (plan_.pipelines[piece.pipeline].empty() && piece.check_kind == CheckKind::none) {
+    PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+    return into.empty() ? Status() : storage_.read(*file, piece.offset + piece.start, into);
   }
-  if (pipeline.empty()) {
-    PACKTRAIN_TRY(storage_.read(*file, piece.offset, raw));
-  } else {
-    stored.resize(piece.stored);
-    PACKTRAIN_TRY(storage_.read(*file, piece.offset, stored));
-    PACKTRAIN_TRY(decode(pipeline, stored, raw));
+  const std::pair block(piece.file, piece.offset);
+  auto decoded = decoded_.find(block);
+  if (!decoded) {
+    auto fresh = std::make_shared<std::vector<std::byte>>();
+    PACKTRAIN_TRY(decode_block(piece, *fresh));
+    decoded_.keep(block, fresh);
+    decoded = std::move(fresh);
   }
-  const bool sound = piece.check_kind == CheckKind::crc32c  ? crc32c(raw) == piece.check
-                     : piece.check_kind == CheckKind::crc32 ? crc32(raw) == piece.check
-                                                            : true;
-  if (!sound) {
-    return Status(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
-                                     " do not match the check that the container has for them");
-  }
-  if (!whole) std::memcpy(into.data(), block.data() + piece.start, piece.length);
+  std::copy_n(decoded->begin() + static_cast<ptrdiff_t>(piece.start), into.size(), into.begin());
   return {};
 }
 
@@ -116,7 +129,7 @@ Status Fetcher::fetch(const Cell& cell, MutableBytes into) {
     case Origin::container: {
       size_t done = 0;
       for (uint64_t i = cell.where; i < cell.where + cell.inner_field; ++i) {
-        PACKTRAIN_TRY(fetch_piece(plan_.pieces[i], into.subspan(done, plan_.pieces[i].length)));
+        PACKTRAIN_TRY(fetch_piece(i, into.subspan(done, plan_.pieces[i].length)));
         done += plan_.pieces[i].length;
       }
       return {};

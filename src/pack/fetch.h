@@ -4,9 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "index/decoded_blocks.h"
+#include "pack/block_spool.h"
 #include "pack/plan.h"
 #include "pack/stream_spool.h"
 #include "packtrain/storage.h"
@@ -24,6 +27,8 @@ class Fetcher {
 
   // Where cells of Origin::stream are; without it they cannot be fetched. Before the first thread starts.
   void use(const StreamSpool* spool) { spool_ = spool; }
+  // Where pieces of compressed blocks are, if they were decoded beforehand. Before the first thread starts.
+  void use(const BlockSpool* spool) { block_spool_ = spool; }
 
   // Fills `into`, which has the cell's size.
   Status fetch(const Cell& cell, MutableBytes into);
@@ -33,18 +38,24 @@ class Fetcher {
   // All of it in pieces of at most `piece_bytes`, in order, for what should not be in memory whole.
   Status fetch_pieces(const Cell& cell, size_t piece_bytes, const std::function<Status(Bytes)>& each);
 
+  // The block that a piece is a slice of, decoded and checked.
+  Status decode_block(const Piece& piece, std::vector<std::byte>& raw);
+
   // Where the cell's bytes are, for messages and for opening.
   std::string source_path(const Cell& cell) const;
 
  private:
   Result<std::unique_ptr<File>> open_file(const Cell& cell);
   Result<const File*> piece_file(uint32_t file);
-  Status fetch_piece(const Piece& piece, MutableBytes into);
+  Status read_block(const Piece& piece, MutableBytes raw);
+  Status fetch_piece(uint64_t number, MutableBytes into);
 
   Storage& storage_;
   const Plan& plan_;
   const StreamSpool* spool_ = nullptr;
-  Mutex mutex_;  // guards opening; the pointers are read without it
+  const BlockSpool* block_spool_ = nullptr;
+  DecodedBlocks<std::pair<uint32_t, uint64_t>> decoded_;  // by file and offset
+  Mutex mutex_;                                           // guards opening; the pointers are read without it
   std::vector<std::atomic<const File*>> piece_files_;
 };
 

@@ -21,6 +21,7 @@
 #include "base/words.h"
 #include "format/compress_value.h"
 #include "index/split_name.h"
+#include "pack/block_spool.h"
 #include "pack/catalog.h"
 #include "pack/compression.h"
 #include "pack/plan.h"
@@ -415,7 +416,9 @@ Status Packer::write(const Plan& plan) {
   if (all.empty()) return check_bad(plan, 0, left_out);
   const uint64_t bytes = planned_bytes(plan, all);
   const WrittenFields fields = planned ? WrittenFields() : written_fields(plan, *format_);
-  PACKTRAIN_TRY(check_room(bytes + (planned ? 0 : stream_bytes(plan, all, fields)), all.size() * 2 + 8));
+  const BlocksToSpool blocks = blocks_to_spool(plan, all, fields);
+  PACKTRAIN_TRY(
+      check_room(bytes + blocks.bytes + (planned ? 0 : stream_bytes(plan, all, fields)), all.size() * 2 + 8));
   std::unique_ptr<StreamSpool> spool;
   if (!planned && !to_scatter.empty()) {
     PACKTRAIN_ASSIGN(made, StreamSpool::make(storage_, plan, all, fields, part_, token_, options_.progress));
@@ -423,8 +426,11 @@ Status Packer::write(const Plan& plan) {
   }
   const bool far = source_is_far(plan);
   const uint32_t jobs = options_.jobs != 0 ? options_.jobs : granted().cores;
+  PACKTRAIN_ASSIGN(block_spool,
+                   BlockSpool::make(storage_, plan, blocks, part_, token_, jobs, options_.progress));
   Fetcher fetcher(storage_, plan);
   fetcher.use(spool.get());
+  fetcher.use(block_spool.get());
   ProgressMeter meter(options_.progress, "write", "samples", samples, bytes);
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
   context.fields = fields;
@@ -547,7 +553,9 @@ Status Packer::dry_run() {
   announce(plan);
   std::vector<uint32_t> all(plan.shards.size());
   std::iota(all.begin(), all.end(), 0U);
-  const uint64_t spooled = is_planned(plan) ? 0 : stream_bytes(plan, all, written_fields(plan, *format_));
+  const WrittenFields fields = is_planned(plan) ? WrittenFields() : written_fields(plan, *format_);
+  const uint64_t spooled =
+      blocks_to_spool(plan, all, fields).bytes + (is_planned(plan) ? 0 : stream_bytes(plan, all, fields));
   const Status room = check_room(report.bytes + spooled, plan.shards.size() * 2 + 8);
   if (!room.ok() && room.code() != Code::no_room) report.warnings.push_back(room.text());
   estimate(plan);

@@ -2,6 +2,7 @@
 // rest.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "index/npz.h"
 #include "pack/plan.h"
@@ -124,10 +125,18 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
                              .push(skipped.broken_links)
                              .push(skipped.loops)
                              .push(skipped.empty_folders));
+  Json arrays = Json::array();
+  for (const auto& [field, array] : catalog.arrays) {
+    Json shape = Json::array();
+    for (const uint64_t size : array.shape) shape.push(size);
+    arrays.push(Json::array().push(field).push(array.type).push(std::move(shape)));
+  }
+  json.append("arrays", std::move(arrays));
   Json pipelines = Json::array();
   for (const Pipeline& pipeline : plan.pipelines) {
     Json steps = Json::array();
-    for (const CodecStep& step : pipeline) steps.push(Json::array().push(step.name).push(step.parameter));
+    for (const CodecStep& step : pipeline)
+      steps.push(Json::array().push(step.name).push(step.parameter).push(hex_of(as_bytes(step.value))));
     pipelines.push(std::move(steps));
   }
   json.append("pipelines", std::move(pipelines));
@@ -287,11 +296,20 @@ Result<Plan> decode_plan(Bytes bytes) {
                        skipped[5].as_uint(),
                        {}};
   }
+  for (const Json& item : json["arrays"].items()) {
+    if (item.items().size() != 3) return damaged;
+    ArrayValue array{item.items()[1].as_string(), {}};
+    for (const Json& size : item.items()[2].items()) array.shape.push_back(size.as_uint());
+    catalog.arrays.emplace(item.items()[0].as_string(), std::move(array));
+  }
   for (const Json& steps : json["pipelines"].items()) {
     Pipeline pipeline;
     for (const Json& step : steps.items()) {
-      if (step.items().size() != 2) return damaged;
-      pipeline.push_back({step.items()[0].as_string(), static_cast<uint32_t>(step.items()[1].as_uint())});
+      if (step.items().size() != 3) return damaged;
+      const auto value = bytes_of_hex(step.items()[2].as_string());
+      if (!value) return damaged;
+      pipeline.push_back(
+          {step.items()[0].as_string(), static_cast<uint32_t>(step.items()[1].as_uint()), *value});
     }
     plan.pipelines.push_back(std::move(pipeline));
   }

@@ -165,6 +165,21 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
   return {};
 }
 
+// Lists the second files of shards that are folders.
+Status add_companions(Storage& storage, const std::string& part, const Format& format, Manifest& manifest) {
+  if (format.companion.empty()) return {};
+  for (const ShardSpec& shard : manifest.shards) {
+    const std::string name = shard.path.substr(0, shard.path.rfind('/') + 1) + std::string(format.companion);
+    const auto bytes = read_whole(storage, path_below(part, name));
+    if (!bytes.ok() && bytes.status().code() == Code::not_found) continue;
+    if (!bytes.ok()) return bytes.status();
+    manifest.files.push_back({name, bytes->size(), xxh128_hex(as_bytes(*bytes))});
+  }
+  std::sort(manifest.files.begin(), manifest.files.end(),
+            [](const FileSpec& a, const FileSpec& b) { return a.path < b.path; });
+  return {};
+}
+
 void reserve_for(const Plan& plan, IndexBuilder& builder) {
   uint64_t key_bytes = 0, path_bytes = 0;
   for (const CatalogSample& sample : plan.catalog.samples) key_bytes += sample.stem.bytes;
@@ -360,6 +375,7 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
     if (!is_utf8(name)) name = printable(name);  // JSON holds no other bytes, and two names must stay two
   }
   builder.set_classes(std::move(classes));
+  for (const auto& [field, array] : plan.catalog.arrays) builder.set_array(field, array);
   // All that the plan knows of samples is in the builder now; a large set need not be in memory twice.
   give_back(plan.catalog.samples);
   give_back(plan.catalog.cells);
@@ -381,6 +397,7 @@ Status publish(Storage& storage, Plan& plan, const Format& format, const Publish
   std::sort(files.begin(), files.end());
   for (const auto& [name, bytes] : files)
     finished.manifest.files.push_back({name, bytes.size(), xxh128_hex(as_bytes(bytes))});
+  PACKTRAIN_TRY(add_companions(storage, request.part, format, finished.manifest));
   const std::string manifest = finished.manifest.encode();
   files.emplace_back("pack.log.json", request.log_json);
   files.emplace_back("manifest.json", manifest);  // last: it makes the part whole

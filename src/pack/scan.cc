@@ -153,6 +153,22 @@ void warn_of_archives(Catalog& catalog, const Source& source, size_t first_sampl
                                "/*.tar\" to pack what is in them");
 }
 
+// A field that has values from elsewhere too, or of another length, is none of arrays.
+void settle_arrays(Catalog& catalog) {
+  if (catalog.arrays.empty()) return;
+  std::vector<uint64_t> bytes(catalog.fields.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto found = catalog.arrays.find(catalog.fields[i]);
+    if (found != catalog.arrays.end()) bytes[i] = found->second.bytes();
+  }
+  for (const Cell& cell : catalog.cells) {
+    if (bytes[cell.field] == 0 || (cell.origin == Origin::container && cell.size == bytes[cell.field]))
+      continue;
+    catalog.arrays.erase(catalog.fields[cell.field]);
+    bytes[cell.field] = 0;
+  }
+}
+
 }  // namespace
 
 Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
@@ -195,6 +211,7 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
     if (kinds[i] == SourceKind::tree) warn_of_archives(out.catalog(), sources[i], first_sample);
   }
   PACKTRAIN_TRY(out.finish(classes, options.classes_file));
+  settle_arrays(out.catalog());
   PACKTRAIN_ASSIGN(failures, look_at_files(storage, options.stats_in_flight, out.catalog(), progress));
   out.settle_missing(failures);
   return out.take();

@@ -257,7 +257,9 @@ Result<std::unique_ptr<ContainerWriter>> SerialWriter::create(const ShardPlan& s
   spec.write = shard_write_options(context_);
   spec.samples = shard.count;
   spec.fields = context_.fields.names;
+  spec.arrays = context_.fields.arrays;
   spec.labels = context_.fields.labels;
+  spec.one_image = context_.fields.one_image;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
     for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
       spec.expected_bytes += plan.expected_size(cell) + 256;

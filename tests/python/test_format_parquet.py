@@ -1,7 +1,10 @@
-"""Parquet: pyarrow and Hugging Face datasets read what packtrain writes, packtrain plain pages of theirs."""
+"""Parquet: pyarrow and Hugging Face datasets read what packtrain writes, and packtrain what they do."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,31 +89,110 @@ def test_required_columns_and_every_kind_of_label(tmp_path: Path) -> None:
         assert data.labels.tolist() == labels
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False, ["txt", "label"]], ids=["all", "none", "some"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4"])
+@pytest.mark.parametrize("rows", [300, 64])
+def test_compressed_pages_and_dictionaries(
+    tmp_path: Path, version: str, dictionary: Any, compression: str, rows: int
+) -> None:
+    """What pyarrow, and so nearly everyone, writes: snappy pages, dictionaries until they are full."""
+    count = 300
+    images = [
+        {"bytes": jpeg(n) + bytes((n * k) % 256 for k in range(n * 20)), "path": f"p/{n}.jpg"}
+        if n % 7
+        else None
+        for n in range(count)
+    ]
+    columns = {
+        "image": pa.array(images, IMAGE),
+        "txt": pa.array([None if n % 5 == 3 else f"grüße {n % 5}" for n in range(count)]),
+        "label": pa.array([n % 3 if n % 11 else None for n in range(count)], pa.int32()),
+        "__key__": pa.array([f"k{n}" for n in range(count)]),
+    }
+    path = tmp_path / "x.parquet"
+    table = pa.table(columns)
+    pq.write_table(
+        table,
+        path,
+        compression=compression,
+        use_dictionary=dictionary,
+        data_page_version=version,
+        row_group_size=rows,
+        data_page_size=20_000,
+        write_batch_size=16,
+    )
+    report = pt.index(path)
+    for data in (pt.Dataset(report.folder), pt.Dataset(pt.pack(path, tmp_path / "out", sync=False).out)):
+        positions = {key: position for position, key in enumerate(data.keys)}
+        assert set(positions) == set(columns["__key__"].to_pylist())
+        for row in table.to_pylist():
+            position = positions[row["__key__"]]
+            got = data[position]
+            assert got.get("jpg") == (row["image"] and row["image"]["bytes"])
+            assert got.get("txt") == (row["txt"] and row["txt"].encode())
+            assert data.labels[position] == (pt.NO_LABEL if row["label"] is None else row["label"])
+    assert pt.Dataset(report.folder).source(1, "jpg") == "p/1.jpg"
+    assert pt.verify(report.folder).ok
+
+
+def test_hugging_face_images_are_read_in_place(photos: Path, tmp_path: Path, command: Command) -> None:
+    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    files = sorted((photos / "train").rglob("*.jpg"))
+    names = sorted({file.parent.name for file in files})
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names)})
+    labels = [names.index(file.parent.name) for file in files]
+    rows = {
+        "image": [{"bytes": file.read_bytes(), "path": file.name} for file in files],
+        "label": labels,
+    }
+    path = tmp_path / "hf.parquet"
+    datasets.Dataset.from_dict(rows, features=features).to_parquet(str(path))
+    data = pt.Dataset(path)
+    assert data.classes == names
+    assert data.labels.tolist() == labels
+    assert [sample["jpg"] for sample in data] == [file.read_bytes() for file in files]
+    batch = next(iter(pt.Loader(path, batch_size=4, image=pt.CenterCrop(32, resize=32), shuffle=False)))
+    assert batch["image"].shape == (4, 3, 32, 32)
+    assert command("pack", path, tmp_path / "out").code == 0
+    assert len(pt.Dataset(tmp_path / "out")) == len(files)
+
+
+def test_large_compressed_pages_come_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"jpg": [jpeg(n) + bytes(1_000_000) for n in range(8)]})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    (note,) = pt.index(path).notes
+    assert f"packtrain pack {path} OUT" in note
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"compression": "zstd"},
-        {"compression": "none"},
+        {"compression": "brotli"},
         {**PLAIN, "column_encoding": {"txt": "DELTA_BYTE_ARRAY"}},
+        {**PLAIN, "column_encoding": {"txt": "DELTA_LENGTH_BYTE_ARRAY"}},
     ],
-    ids=["default", "zstd", "dictionary", "delta"],
+    ids=["brotli", "delta", "lengths"],
 )
-def test_everything_else_is_refused_with_advice(
+def test_everything_else_is_refused_with_advice_that_works(
     tmp_path: Path, options: dict[str, Any], command: Command
 ) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"txt": ["a", "b", "a"] * 10, "label": [0, 1, 2] * 10}), path, **options)
-    ran = command("index", path)
-    assert ran.code != 0
-    assert "only uncompressed plain pages are read in place" in ran.last_line
-    # The advice, followed, in both ways.
-    pt.arrow_from_parquet(path, tmp_path / "x.arrow", rows=7)
-    data = pt.Dataset(pt.index(tmp_path / "x.arrow").folder)
+    for arguments in (["index", path], ["pack", path, tmp_path / "out"]):
+        ran = command(*arguments)
+        assert ran.code == 2
+        advice = re.search('python -c "(.*)" makes (.*) of it', ran.last_line)
+        assert advice, ran.last_line
+    with pytest.raises(pt.UnsupportedError, match="arrow_from_parquet"):
+        pt.Dataset(path)
+    # Followed to the letter.
+    subprocess.run([sys.executable, "-c", advice[1]], check=True)
+    assert command("pack", advice[2], tmp_path / "out", "--order", "source").code == 0
+    data = pt.Dataset(tmp_path / "out")
     assert [sample["txt"] for sample in data] == [b"a", b"b", b"a"] * 10
     assert data.labels.tolist() == [0, 1, 2] * 10
-    pq.write_table(pq.read_table(path), path, compression="none", use_dictionary=False)
-    assert [sample["txt"] for sample in pt.Dataset(pt.index(path).folder)] == [b"a", b"b", b"a"] * 10
 
 
 def test_damage_is_an_error(tmp_path: Path) -> None:

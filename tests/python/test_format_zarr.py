@@ -128,20 +128,55 @@ def test_bytes_with_offsets_that_cross_chunks(tmp_path: Path, sharded: bool) -> 
     assert rows(index(tmp_path / "a.zarr"), "speech") == blobs
 
 
-def test_missing_chunks_are_the_fill_value_where_it_is_zero(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fill", [0, 7, np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("shards", [{}, {"shards": (8, 3, 5)}], ids=["chunks", "shards"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_missing_chunks_are_the_fill_value(
+    fill: float, shards: dict[str, Any], version: int, tmp_path: Path
+) -> None:
+    if version == 2 and shards:
+        pytest.skip("version 2 has no shards")
     x = samples()
-    x[4:12] = 0
-    for fill, code in ((0, None), (7, pt.UnsupportedError)):
-        for shards in ({}, {"shards": (8, 3, 5)}):
-            group = zarr.create_group(tmp_path / "a.zarr", overwrite=True)
-            options: dict[str, Any] = {"chunks": (2, 3, 5), "dtype": "f4", "fill_value": fill, **shards}
-            array = group.create_array("x", shape=x.shape, config={"write_empty_chunks": False}, **options)
-            array[:4], array[12:] = x[:4], x[12:]
-            if code is None:
-                assert rows(index(tmp_path / "a.zarr"), "x") == [row.tobytes() for row in x]
-            else:
-                with pytest.raises(code, match="fill value"):
-                    index(tmp_path / "a.zarr")
+    x[4:12] = fill
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=version)
+    options: dict[str, Any] = {"chunks": (2, 3, 5), "dtype": "f4", "fill_value": fill, **shards}
+    array = group.create_array("x", shape=x.shape, config={"write_empty_chunks": False}, **options)
+    array[:] = x
+    expected = [row.tobytes() for row in array[:]]
+    assert rows(index(tmp_path / "a.zarr"), "x") == expected
+    for format in ("zarr", "webdataset"):
+        pt.pack(tmp_path / "a.zarr", tmp_path / format, format=format, order="source", sync=False)
+        assert rows(pt.Dataset(tmp_path / format), "x") == expected
+        assert pt.verify(tmp_path / format).ok
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("packed", [False, True], ids=["float32", "packed int16"])
+def test_a_date_that_is_missing_from_xarrays_store(version: int, packed: bool, tmp_path: Path) -> None:
+    """xarray gives every variable of real numbers the fill value NaN, and does not store chunks of it."""
+    xarray = pytest.importorskip("xarray")
+    values = RNG.normal(size=(12, 6, 7)).astype("f4")
+    values[5] = np.nan
+    source = xarray.Dataset({"t2m": (("time", "lat", "lon"), values)}, {"time": np.arange(12)})
+    encoding: dict[str, Any] = {"chunks": (1, 6, 7)}
+    if packed:
+        encoding |= {"dtype": "int16", "scale_factor": 0.001, "add_offset": 1.0, "_FillValue": -32767}
+    source.to_zarr(tmp_path / "a.zarr", zarr_format=version, encoding={"t2m": encoding})
+    with xarray.open_zarr(tmp_path / "a.zarr", mask_and_scale=False) as opened:
+        expected = opened["t2m"].values
+    data = index(tmp_path / "a.zarr")
+    assert rows(data, "t2m") == [row.tobytes() for row in expected]
+    batch = next(iter(pt.Loader(data, batch_size=12, shuffle=False, fields={"t2m": f"raw:{expected.dtype}"})))
+    np.testing.assert_array_equal(np.asarray(batch["t2m"]).reshape(expected.shape), expected)
+
+
+def test_one_group_alone_is_a_split_with_its_labels(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr").create_group("train")
+    group.create_array("x", data=samples(), chunks=(1, 3, 5))
+    group.create_array("labels", data=np.arange(ROWS))
+    data = index(tmp_path / "a.zarr")
+    assert dict(data.splits) == {"train": ROWS}
+    assert data.labels.tolist() == list(range(ROWS))
 
 
 def test_groups_that_are_splits(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ A new format is tested here without a line of its own.
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from pathlib import Path
 
 import packtrain as pt
 import pytest
-from helpers import Command, read_tree, small_tree, write_tree
+from helpers import Command, read_tree, small_tree, without_log, write_tree
 
-FORMATS = sorted(pt.doctor().formats)
+ARRAYS_ONLY = {"npy"}  # takes no photographs: test_arrays.py
+FORMATS = sorted(set(pt.doctor().formats) - ARRAYS_ONLY)
 SEED = 7
 
 
@@ -62,10 +64,32 @@ def test_a_packed_set_is_sound_and_comes_out_as_it_went_in(
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_same_source_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     tree = write_tree(tmp_path / "tree", small_tree())
-    first, second = (read_tree(pack_as(name, tree, tmp_path / out)) for out in ("first.pt", "second.pt"))
-    assert {file: data for file, data in first.items() if not file.endswith("log.json")} == {
-        file: data for file, data in second.items() if not file.endswith("log.json")
-    }
+    first, second = (without_log(pack_as(name, tree, tmp_path / out)) for out in ("first.pt", "second.pt"))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_number_of_jobs_and_tasks_gives_the_same_bytes(
+    name: str, photos: Path, tmp_path: Path, command: Command
+) -> None:
+    shards = () if name == "hdf5-vlen" else ("--shards", "3")  # which is one file in all
+
+    def start(out: str, *options: str) -> subprocess.Popen[str]:
+        return command.start("pack", photos, tmp_path / out, "--format", name, *shards, *options)
+
+    for run in (
+        start("one", "--jobs", "1"),
+        start("four", "--jobs", "4"),
+        start("tasks", "--task", "0/2"),
+        start("tasks", "--task", "1/2"),
+    ):
+        _, error = run.communicate(timeout=120)
+        assert run.returncode == 0, error
+    if not (tmp_path / "tasks").exists():  # both waited for the other's last shard in vain
+        assert command("pack", photos, tmp_path / "tasks", "--format", name, *shards).code == 0
+    expected = without_log(tmp_path / "one")
+    assert without_log(tmp_path / "four") == expected
+    assert without_log(tmp_path / "tasks") == expected
 
 
 @pytest.mark.parametrize("name", FORMATS)

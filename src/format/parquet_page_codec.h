@@ -1,0 +1,20 @@
+// How a compressed page of Parquet became what is stored: the part of it that a pipeline decodes.
+#pragma once
+
+#include <cstdint>
+
+#include "packtrain/codec.h"
+#include "packtrain/status.h"
+
+namespace packtrain {
+
+struct ParquetCoded {
+  Pipeline pipeline;
+  uint64_t front = 0, back = 0;  // bytes around what the pipeline decodes: heads and checks of streams
+};
+
+// `stored`: the compressed bytes, which decode to `raw`. Codecs that packtrain does not have are
+// Code::unsupported.
+Result<ParquetCoded> parquet_coded(int64_t codec, Bytes stored, uint64_t raw);
+
+}  // namespace packtrain
