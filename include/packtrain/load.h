@@ -123,6 +123,7 @@ class Batch {
   virtual ~Batch() = default;
   virtual uint64_t epoch() const = 0;
   virtual uint64_t step() const = 0;        // since the epoch began, or since the state that was loaded
+  virtual uint64_t consumed() const = 0;    // samples of the epoch, over all ranks, with this step
   virtual size_t size() const = 0;          // samples in it
   virtual MutableBytes images() const = 0;  // size() times ImageSpec::bytes(); empty without an image
   virtual std::span<int64_t> labels() const = 0;
@@ -184,6 +185,8 @@ class Loader {
   // The next batch; null at the end of the epoch. While it waits, `go_on` is asked now and then; false ends
   // the wait with Code::stopped.
   virtual Result<BatchPtr> next(const std::function<bool()>& go_on = {}) = 0;
+  // What next() would return at once; nothing if it would have to wait.
+  virtual std::optional<Result<BatchPtr>> next_if_ready() = 0;
   // For whoever drops a sample of the last batch because a function of the user's failed on it: counts and
   // names it with the others. Fails if it is one too many.
   virtual Status note_bad(uint32_t source, uint64_t index, const Status& why) = 0;

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include "arrays.h"
 #include "gil.h"
 #include "held_batch.h"
 #include "pixels.h"
@@ -38,15 +39,35 @@ nb::object image_of(nb::handle self) {
   const bool planes_first = spec.layout == PixelLayout::chw;
   const size_t shape[4] = {n, planes_first ? 3 : spec.height, planes_first ? spec.height : spec.width,
                            planes_first ? spec.width : 3};
-  return nb::cast(nb::ndarray<nb::numpy>(held.batch->images().data(), 4, shape, self, nullptr,
-                                         dtype_of(spec.type), nb::device::cpu::value, 0),
-                  nb::rv_policy::reference);
+  return array_on(self, held.batch->images().data(), shape, dtype_of(spec.type));
 }
 
 template <class T>
-nb::object numbers(nb::handle self, std::span<T> values) {
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {values.size()}, self),
-                  nb::rv_policy::reference);
+nb::object numbers(nb::handle self, std::span<T> values, nb::dlpack::dtype type = nb::dtype<T>()) {
+  const size_t shape[1] = {values.size()};
+  return array_on(self, values.data(), shape, type);
+}
+
+// What a batch holds beside its fields. As a mask, since it is the same for every batch.
+struct ColumnMask {
+  bool image, source, padding, replaced;
+};
+
+// The words are made once; with the GIL, which guards them. Never let go of: they are needed up to the end.
+nb::handle word(const char* name) { return PyUnicode_InternFromString(name); }
+
+nb::dict columns_of(nb::handle self, const ColumnMask& mask) {
+  static const nb::handle image = word("image"), label = word("label"), index = word("index"),
+                          source = word("source"), padding = word("padding"), replaced = word("replaced");
+  const Batch& batch = *nb::cast<const HeldBatch&>(self).batch;
+  nb::dict columns;
+  if (mask.image) columns[image] = image_of(self);
+  columns[label] = numbers(self, batch.labels());
+  columns[index] = numbers(self, batch.indices());
+  if (mask.source) columns[source] = numbers(self, batch.sources());
+  if (mask.padding) columns[padding] = numbers(self, batch.padding(), nb::dtype<bool>());
+  if (mask.replaced) columns[replaced] = numbers(self, batch.replaced(), nb::dtype<bool>());
+  return columns;
 }
 
 LoadPart make_part(const Samples& samples, const std::vector<std::string>& image_fields,
@@ -111,6 +132,12 @@ nb::object next_batch(SharedLoader& shared) {
   return nb::cast(HeldBatch{std::move(batch), shared.loader().spec().image});
 }
 
+nb::object next_columns(SharedLoader& shared, const ColumnMask& mask) {
+  const nb::object batch = next_batch(shared);
+  if (batch.is_none()) return batch;
+  return columns_of(batch, mask);
+}
+
 void bind_report(nb::module_& module) {
   nb::class_<BadLoad>(module, "BadLoad", "A sample that could not be loaded.")
       .def_ro("source", &BadLoad::source, "Which dataset of a mix it belongs to; else 0.")
@@ -145,6 +172,11 @@ void bind_report(nb::module_& module) {
 
 void bind_load(nb::module_& module) {
   bind_report(module);
+  nb::class_<ColumnMask>(module, "ColumnMask", "What of a batch is wanted beside label, index and fields.")
+      .def(nb::new_([](bool image, bool source, bool padding, bool replaced) {
+             return ColumnMask{image, source, padding, replaced};
+           }),
+           nb::kw_only(), nb::arg("image"), nb::arg("source"), nb::arg("padding"), nb::arg("replaced"));
   nb::class_<HeldBatch>(module, "Batch", "One batch. Its arrays are views that keep its memory alive.")
       .def("__len__", [](const HeldBatch& self) { return self.batch->size(); })
       .def_prop_ro("epoch", [](const HeldBatch& self) { return self.batch->epoch(); })
@@ -161,6 +193,9 @@ void bind_load(nb::module_& module) {
       .def_prop_ro(
           "replaced",
           [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->replaced()); })
+      .def("columns", &columns_of, nb::arg("mask"),
+           nb::sig("def columns(self, mask: ColumnMask) -> dict[str, Any]"),
+           "What it holds beside its fields, by name.")
       .def(
           "field",
           [](nb::handle self, size_t field) {
@@ -200,6 +235,14 @@ void bind_load(nb::module_& module) {
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")
+      .def("next_columns", &next_columns, nb::arg("mask"),
+           nb::sig("def next_columns(self, mask: ColumnMask) -> dict[str, Any] | None"),
+           "The columns of the next batch, which live as long as any of them; None at the end of the epoch.")
+      .def_prop_ro(
+          "place",
+          [](const SharedLoader& self) { return nb::make_tuple(self.place().epoch, self.place().consumed); },
+          nb::sig("def place(self) -> tuple[int, int]"),
+          "Epoch and consumed samples, over all ranks, with the batch that was given last.")
       .def(
           "note_bad",
           [](SharedLoader& self, uint32_t source, uint64_t index, nb::str what) {

@@ -112,22 +112,23 @@ Result<BatchPtr> SharedLoader::next(bool& interrupted) {
     if (is_leaving()) const WithoutGil free;
     return begun;
   }
-  const std::function<bool()> go_on = [&] {
-    if (turn_->stopping.load()) return false;
-    const nb::gil_scoped_acquire held;  // the end of the interpreter waits for this call to end
-    interrupted = PyErr_CheckSignals() != 0;
-    return !interrupted && !turn_->stopping.load();
-  };
-  std::optional<Result<BatchPtr>> result;
-  // A batch that is there is taken at once: to give up the GIL and get it back costs more than that.
-  if (loader_->is_ready()) {
-    result.emplace(loader_->next());
+  // A batch that is there is taken at once: to give up the GIL and get it back costs more than that, and
+  // beside a thread that computes up to 5 ms.
+  std::optional<Result<BatchPtr>> result = loader_->next_if_ready();
+  if (result) {
     end_call();
   } else {
+    const std::function<bool()> go_on = [&] {
+      if (turn_->stopping.load()) return false;
+      const nb::gil_scoped_acquire held;  // the end of the interpreter waits for this call to end
+      interrupted = PyErr_CheckSignals() != 0;
+      return !interrupted && !turn_->stopping.load();
+    };
     const WithoutGil free;
     result.emplace(loader_->next(go_on));
     end_call();
   }
+  if (result->ok() && **result) place_ = {(**result)->epoch(), (**result)->consumed()};
   return std::move(*result);
 }
 

@@ -26,7 +26,11 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   // With the GIL. `interrupted`: a signal handler has raised.
   Result<BatchPtr> next(bool& interrupted);
   void stop();
-  Loader& loader() { return *loader_; }  // for what may be asked at any moment
+  struct Place {
+    uint64_t epoch = 0, consumed = 0;
+  };
+  const Place& place() const { return place_; }  // with the batch that was given last; with the GIL
+  Loader& loader() { return *loader_; }          // for what may be asked at any moment
   const Loader& loader() const { return *loader_; }
 
   // The interpreter ends: every loader is stopped. A thread that is in a call, or comes with one, stays
@@ -47,6 +51,7 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   };
   const std::unique_ptr<Loader> loader_;
   std::unique_ptr<Turn> turn_ = std::make_unique<Turn>();
+  Place place_;  // guarded by the GIL
 };
 
 }  // namespace packtrain::bind

@@ -110,17 +110,25 @@ class Loader:
         self._on_error = on_error
         self._shuffle = flag("shuffle", shuffle)
         self._transform = None if transform is None else Transform(transform)
-        self._facts = ["label", "index", *([] if mix is None else ["source"])]
-        self._flags = [
+        self._mask = _core.ColumnMask(
+            image=image is not None,
+            source=mix is not None,
+            padding=last == "pad",
+            replaced=on_error == "replace",
+        )
+        own_names = [
+            *(["image"] if image is not None else []),
+            *["label", "index", *([] if mix is None else ["source"])],
             *(["padding"] if last == "pad" else []),
             *(["replaced"] if on_error == "replace" else []),
         ]
-        own_names = [*(["image"] if image is not None else []), *self._facts, *self._flags]
         wanted = [] if fields is None and image is not None else fields
         if mix is not None:
             check_fields(self.datasets, wanted)
         self._fields = chosen_fields(self.datasets[0], wanted, own_names)
         self._decodes = {name: f.decode for name, f in self._fields.items() if f.decode is not None}
+        # Nothing is done in Python to what the engine gives.
+        self._is_plain = not self._fields and transform is None and type(self) is Loader
 
         for name, given in (("indices", indices), ("weights", weights)):
             if mix is not None and given is not None and not callable(given):
@@ -181,7 +189,7 @@ class Loader:
         self._inside = False  # an epoch, whose place the engine knows
         self._first_epoch = 0  # of every iter() without shuffling
         self._closed = False
-        self._generation = 0  # of iterators that are in use: only the newest may go on
+        self._generation = 1  # of iterators that are in use: only the newest may go on; 0 is none of them
         self._python_seconds = 0.0
         if samples and not len(self):
             warnings.warn(
@@ -239,17 +247,22 @@ class Loader:
         return consumed > 0 and self._engine.steps == 0
 
     def _next(self, generation: int) -> Batch | None:
+        batch: Any
         try:
-            batch = self._engine.next()
+            batch = self._engine.next_columns(self._mask) if self._is_plain else self._engine.next()
         except Error:
             self._check_newest(generation)  # what ended it is the better reason
             raise
-        self._check_newest(generation)
+        if generation != self._generation:
+            self._check_newest(generation)
         if batch is None:
             self._inside = False
             return None
         self._inside = True
-        place = (self._engine.epoch, self._engine.consumed)
+        if self._is_plain:
+            self._taken += 1
+            return batch  # type: ignore[no-any-return]
+        place = self._engine.place
         try:
             columns = self._finished(batch)
         except StopIteration as error:
@@ -265,11 +278,7 @@ class Loader:
             ) from None
 
     def _finished(self, batch: _core.Batch) -> Batch:
-        columns: Batch = {} if self.image is None else {"image": batch.image}
-        for name in self._facts:
-            columns[name] = getattr(batch, name)
-        for name in self._flags:
-            columns[name] = getattr(batch, name).view(np.bool_)
+        columns: Batch = batch.columns(self._mask)
         for place, (name, field) in enumerate(self._fields.items()):
             values = batch.field(place)
             columns[name] = values if field.decode is not None else field.column(values)
@@ -342,7 +351,8 @@ class Loader:
         """
         state: dict[str, int | str] = json.loads(self._engine.state())
         done = not self._inside or self._taken == self._steps
-        state["epoch"], state["consumed"] = self._start if done else self._place
+        place = self._engine.place if self._is_plain and self._taken else self._place
+        state["epoch"], state["consumed"] = self._start if done else place
         return state
 
     def load_state_dict(self, state: Mapping[str, int | str]) -> None:
@@ -420,9 +430,10 @@ class _Epoch:
         with self._loader._turn:
             if self._ended:
                 raise StopIteration
-            if not self._generation:
-                self._generation = self._loader._begin()
-            self._loader._check_newest(self._generation)
+            if self._generation != self._loader._generation:
+                if not self._generation:
+                    self._generation = self._loader._begin()
+                self._loader._check_newest(self._generation)
             batch = self._loader._next(self._generation)
             if batch is None:
                 self._ended = True

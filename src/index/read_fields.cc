@@ -156,12 +156,12 @@ bool read_one(const Dataset& dataset, FieldRead& wanted, bool check) {
   const FieldLocation location = dataset.locate(wanted.sample, wanted.field);
   if (!location.plain || location.length != wanted.into.size()) return false;
   const auto file = dataset.shard_file(location.shard);
-  if (!file.ok() || location.offset > (*file)->size() ||
-      location.length > (*file)->size() - location.offset)
+  if (!file.ok() || location.offset > (*file)->size() || location.length > (*file)->size() - location.offset)
     return false;
   if (!location.length) return true;
   if (!dataset.storage().read(**file, location.offset, wanted.into).ok()) return false;
-  return !check || matches(location.check_kind, location.check, wanted.into);
+  return dataset.unchanged(wanted.sample, kLookAtMost).ok() &&
+         (!check || matches(location.check_kind, location.check, wanted.into));
 }
 
 }  // namespace

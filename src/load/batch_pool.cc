@@ -20,10 +20,11 @@ size_t PooledBatch::bytes_for(size_t size, size_t image_bytes, size_t fields, si
          ValueColumns::bytes_for(size, decodes ? fields : 0);
 }
 
-void PooledBatch::prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
-                          size_t value_bytes, bool decodes) {
+void PooledBatch::prepare(uint64_t epoch, uint64_t step, uint64_t consumed, size_t size, size_t image_bytes,
+                          size_t fields, size_t value_bytes, bool decodes) {
   epoch_ = epoch;
   step_ = step;
+  consumed_ = consumed;
   size_ = size;
   image_bytes_ = image_bytes;
   fields_ = fields;

@@ -21,6 +21,7 @@ class PooledBatch final : public Batch {
  public:
   uint64_t epoch() const override { return epoch_; }
   uint64_t step() const override { return step_; }
+  uint64_t consumed() const override { return consumed_; }
   size_t size() const override { return size_; }
   MutableBytes images() const override { return images_.first(size_ * image_bytes_); }
   std::span<int64_t> labels() const override { return labels_.first(size_); }
@@ -39,8 +40,8 @@ class PooledBatch final : public Batch {
   static size_t bytes_for(size_t size, size_t image_bytes, size_t fields, size_t value_bytes, bool decodes);
   // Makes room for `size` samples; `value_bytes` is what their fields take together as bytes; `decodes`: some
   // of them become arrays.
-  void prepare(uint64_t epoch, uint64_t step, size_t size, size_t image_bytes, size_t fields,
-               size_t value_bytes, bool decodes);
+  void prepare(uint64_t epoch, uint64_t step, uint64_t consumed, size_t size, size_t image_bytes,
+               size_t fields, size_t value_bytes, bool decodes);
   MutableBytes image(size_t place) { return images_.subspan(place * image_bytes_, image_bytes_); }
   MutableBytes value_area() { return value_area_; }
   void set_value(size_t field, size_t place, Bytes bytes) { values_[place * fields_ + field] = bytes; }
@@ -58,7 +59,7 @@ class PooledBatch final : public Batch {
  private:
   friend class BatchPool;
   friend struct packtrain::ReturnBatch;
-  uint64_t epoch_ = 0, step_ = 0;
+  uint64_t epoch_ = 0, step_ = 0, consumed_ = 0;
   size_t size_ = 0, image_bytes_ = 0, fields_ = 0;
   Buffer image_memory_, value_memory_, facts_memory_;
   MutableBytes images_, value_area_;

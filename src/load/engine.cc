@@ -142,7 +142,8 @@ Status Engine::open(Step& step) {
   const size_t own = PooledBatch::bytes_for(count, image_bytes, spec_.fields(), step.area_bytes + 1, decodes);
   PACKTRAIN_ASSIGN(batch, pool_->take(own, decoded));
   const size_t before = batch->memory();
-  batch->prepare(step.epoch, step.number, count, image_bytes, spec_.fields(), step.area_bytes + 1, decodes);
+  batch->prepare(step.epoch, step.number, step.consumed_after, count, image_bytes, spec_.fields(),
+                 step.area_bytes + 1, decodes);
   pool_->grown(before, batch->memory());
   for (size_t i = 0; i < count; ++i) {
     const Task& task = step.tasks[i];
@@ -305,6 +306,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     const auto start = Clock::now();
     Step& step = *tasks->step;
     size_t count = 0;
+    const uint64_t warnings_before = decoder.filler->warnings();
     bad.clear();
     late.clear();
     for (Task *task = tasks, *next = nullptr; task; task = next) {
@@ -319,7 +321,6 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       if (task->extent) extents_.release(task->extent);
       ++count;
     }
-    decoder.warnings.store(decoder.filler->warnings(), std::memory_order_relaxed);
     decoder.bytes_read.store(decoder.filler->bytes_read(), std::memory_order_relaxed);
     add(decoder.decode, since(start));
     mutex_.lock();
@@ -329,6 +330,7 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       mutex_.lock();
     }
     --filling_;
+    step.warnings += decoder.filler->warnings() - warnings_before;
     for (BadPlace& place : bad) step.bad.push_back(std::move(place));
     for (Task* task : late) {
       task->next = nullptr;
@@ -341,47 +343,59 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
   }
 }
 
-Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, double& waited)
-    PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+std::unique_ptr<Step> Engine::pop_front(bool& hurry) {
+  std::unique_ptr<Step> step = steps_.pop();
+  --open_;
+  may_be_open_ = limits_.open_steps;
+  may_have_room_ = true;
+  // Where the next batch is there too, the thread that looks out will see the room by itself.
+  hurry = !front_is_done() || !looking_out_;
+  return step;
+}
+
+std::unique_ptr<Step> Engine::take_if_ready(std::unique_ptr<Step>& spent) {
   std::unique_ptr<Step> step;
-  bool hurry = true;
-  waited = 0;
+  bool hurry = false;
   {
     Lock lock(mutex_);
-    if (steps_.empty() || !steps_.front()->done()) {
-      open_steps();  // the user may have let go of batches since
-      const auto start = Clock::now();
-      while (steps_.empty() || !steps_.front()->done()) {
-        if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
-        if (open_ == 0 && !no_batch_.ok()) return no_batch_;
-        if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
-        mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
-        const bool wanted = go_on();
-        mutex_.lock();
-        if (!wanted) return Status(Code::stopped, "stopped while waiting for a batch");
-      }
-      waited = since(start);
-    }
-    step = steps_.pop();
-    --open_;
-    may_be_open_ = limits_.open_steps;
-    may_have_room_ = true;
-    hurry = steps_.empty() || !steps_.front()->done() || !looking_out_;
+    if (spent) idle_steps_.push_back(std::move(spent));
+    if (!front_is_done()) return nullptr;
+    step = pop_front(hurry);
   }
-  // One is enough, and without the lock, which it wants first of all. Where the next batch is there too, the
-  // thread that looks out will see the room by itself.
+  if (hurry) decoder_wakes_.notify_one();  // without the lock, which it wants first of all; one is enough
+  return step;
+}
+
+Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, double& waited,
+                                           std::unique_ptr<Step>& spent)
+    PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+  waited = 0;
+  if (auto step = take_if_ready(spent)) return step;
+  std::unique_ptr<Step> step;
+  bool hurry = false;
+  {
+    Lock lock(mutex_);
+    open_steps();  // the user may have let go of batches since
+    const auto start = Clock::now();
+    while (!front_is_done()) {
+      if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
+      if (open_ == 0 && !no_batch_.ok()) return no_batch_;
+      if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
+      mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
+      const bool wanted = go_on();
+      mutex_.lock();
+      if (!wanted) return Status(Code::stopped, "stopped while waiting for a batch");
+    }
+    waited = since(start);
+    step = pop_front(hurry);
+  }
   if (hurry) decoder_wakes_.notify_one();
   return step;
 }
 
 bool Engine::is_ready() const {
   Lock lock(mutex_);
-  return !steps_.empty() && steps_.front()->done();
-}
-
-void Engine::recycle(std::unique_ptr<Step> step) {
-  Lock lock(mutex_);
-  idle_steps_.push_back(std::move(step));
+  return front_is_done();
 }
 
 EngineCounts Engine::counts() const {
@@ -391,7 +405,6 @@ EngineCounts Engine::counts() const {
     counts.read_wait += decoder->read_wait.load(std::memory_order_relaxed);
     counts.decode += decoder->decode.load(std::memory_order_relaxed);
     counts.blocked += decoder->blocked.load(std::memory_order_relaxed);
-    counts.warnings += decoder->warnings.load(std::memory_order_relaxed);
     counts.bytes_read += decoder->bytes_read.load(std::memory_order_relaxed);
   }
   return counts;

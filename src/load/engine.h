@@ -34,14 +34,12 @@ struct EngineLimits {
 struct EngineCounts {
   uint64_t bytes_read = 0;
   double read_wait = 0, decode = 0, blocked = 0;
-  uint64_t warnings = 0;
 
   EngineCounts& operator+=(const EngineCounts& more) {
     bytes_read += more.bytes_read;
     read_wait += more.read_wait;
     decode += more.decode;
     blocked += more.blocked;
-    warnings += more.warnings;
     return *this;
   }
 };
@@ -58,17 +56,19 @@ class Engine {
 
   // Once; the arguments are those of Loader::start.
   Status begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
-  // The next step, filled. Waits, as Loader::next does; `waited` tells how long.
-  Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited);
-  bool is_ready() const;                     // whether take() need not wait
-  void recycle(std::unique_ptr<Step> step);  // spares its memory
+  // The next step, filled. Waits, as Loader::next does; `waited` tells how long. `spent`: one that was taken
+  // before and is done with, or null, whose memory is used again.
+  Result<std::unique_ptr<Step>> take(const std::function<bool()>& go_on, double& waited,
+                                     std::unique_ptr<Step>& spent);
+  std::unique_ptr<Step> take_if_ready(std::unique_ptr<Step>& spent);  // null: it would have to wait
+  bool is_ready() const;                                              // whether take() need not wait
   EngineCounts counts() const;
   uint64_t read_ahead_held() const { return extents_.held(); }
 
  private:
   struct Decoder {
     std::unique_ptr<Filler> filler;
-    std::atomic<uint64_t> warnings = 0, bytes_read = 0;
+    std::atomic<uint64_t> bytes_read = 0;
     std::atomic<double> read_wait = 0, decode = 0, blocked = 0;
   };
 
@@ -83,6 +83,10 @@ class Engine {
   size_t take_extents(std::vector<Extent*>& into, size_t most) REQUIRES(mutex_);
   bool is_stuck() REQUIRES(mutex_);
   void hand_over(Extent& extent) REQUIRES(mutex_);
+  bool front_is_done() const REQUIRES(mutex_) { return !steps_.empty() && steps_.front()->done(); }
+  // The first step. `hurry`: a decoding thread has to be told that there is room, which it does not see
+  // itself.
+  std::unique_ptr<Step> pop_front(bool& hurry) REQUIRES(mutex_);
   Task* take_tasks() REQUIRES(mutex_);
   void pad(Step& step, std::vector<BadPlace>& bad);
   void arrived(std::span<Read* const> finished);

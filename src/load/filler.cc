@@ -75,8 +75,9 @@ Status Filler::fill_from(Task& task, uint64_t sample, uint64_t key, bool is_repl
                         "the others out with on_error=\"skip\"");
     }
     PACKTRAIN_ASSIGN(bytes, field(*part.dataset, sample, image_field, extent, scratch_));
-    PACKTRAIN_TRY(
-        with_memory_wanted(image_->read(bytes, key, batch.image(task.place)), image_->memory_wanted()));
+    // By itself, as memory_wanted() is that of the last read.
+    if (Status status = image_->read(bytes, key, batch.image(task.place)); !status.ok())
+      return with_memory_wanted(std::move(status), image_->memory_wanted());
   }
   const size_t fields = part.fields.size();
   for (size_t i = 0; i < fields; ++i) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "base/words.h"
@@ -15,6 +16,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostNamed = 100;  // bad samples that the report names
+
+// Counters have one writer, the thread whose turn it is, and are read by any.
+template <class T>
+void increase(std::atomic<T>& counter, T by) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
 
 class DatasetLoader final : public Loader {
  public:
@@ -34,6 +41,7 @@ class DatasetLoader final : public Loader {
   Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) override;
   void stop() override;
   Result<BatchPtr> next(const std::function<bool()>& go_on) override;
+  std::optional<Result<BatchPtr>> next_if_ready() override;
   Status note_bad(uint32_t source, uint64_t index, const Status& why) override;
   bool is_ready() const override {
     return !is_of_this_process() || delivered_ == steps_ || !engine_ || engine_->is_ready();
@@ -60,6 +68,8 @@ class DatasetLoader final : public Loader {
   void count_bad(uint32_t part, uint64_t sample, const Status& why);
   Status check_budget(uint32_t part, uint64_t sample, const Status& why) const;
   Status settle_bad(Step& step);
+  Result<bool> is_asked();
+  Result<BatchPtr> deliver(std::unique_ptr<Step> step, double waited);
 
   const LoadSpec spec_;
   const std::shared_ptr<const Order> order_;
@@ -72,9 +82,14 @@ class DatasetLoader final : public Loader {
   uint64_t errors_in_epoch_ = 0;
 
   mutable Mutex mutex_;
-  LoadReport report_ GUARDED_BY(mutex_);
-  EngineCounts earlier_ GUARDED_BY(mutex_);  // of engines that are gone
-  std::optional<Clock::time_point> first_asked_ GUARDED_BY(mutex_);
+  uint64_t errors_ GUARDED_BY(mutex_) = 0;
+  std::vector<BadLoad> bad_ GUARDED_BY(mutex_);  // the first of them
+  EngineCounts earlier_ GUARDED_BY(mutex_);      // of engines that are gone
+  // Without the lock: what every batch counts.
+  std::atomic<uint64_t> batches_ = 0, samples_ = 0, warnings_ = 0;
+  std::atomic<double> seconds_waited_ = 0;
+  std::atomic<Clock::time_point> first_asked_{Clock::time_point()}, last_given_{Clock::time_point()};
+  std::unique_ptr<Step> spent_;  // given to the engine with the next call
   std::vector<bool> dropped_;
 };
 
@@ -115,6 +130,7 @@ void DatasetLoader::stop() {
 // Its counts stay; its threads are joined without the lock, which report() may want meanwhile.
 void DatasetLoader::end_engine() {
   std::unique_ptr<Engine> ended;
+  spent_ = nullptr;
   Lock lock(mutex_);
   if (!engine_) return;
   earlier_ += engine_->counts();
@@ -132,12 +148,12 @@ std::string DatasetLoader::name_of(uint32_t part, uint64_t sample) const {
 void DatasetLoader::count_bad(uint32_t part, uint64_t sample, const Status& why) {
   ++errors_in_epoch_;
   Lock lock(mutex_);
-  ++report_.errors;
-  if (report_.bad.size() >= kMostNamed) return;
+  ++errors_;
+  if (bad_.size() >= kMostNamed) return;
   const LoadPart& of = spec_.parts[part];
   const auto key = of.dataset->key(sample);
-  report_.bad.push_back({part, static_cast<uint64_t>(of.index_of(sample)),
-                         key.ok() ? std::string(*key) : std::string(), why.text()});
+  bad_.push_back({part, static_cast<uint64_t>(of.index_of(sample)),
+                  key.ok() ? std::string(*key) : std::string(), why.text()});
 }
 
 Status DatasetLoader::check_budget(uint32_t part, uint64_t sample, const Status& why) const {
@@ -153,10 +169,7 @@ Status DatasetLoader::note_bad(uint32_t source, uint64_t index, const Status& wh
     return Status(Code::invalid, "there is no such sample to be noted as bad");
   const uint64_t sample = spec_.parts[source].first + index;
   count_bad(source, sample, why);
-  {
-    Lock lock(mutex_);
-    --report_.samples;
-  }
+  increase(samples_, ~uint64_t{0});  // one less
   return check_budget(source, sample, why);
 }
 
@@ -184,30 +197,47 @@ Status DatasetLoader::settle_bad(Step& step) {
   return {};
 }
 
-Result<BatchPtr> DatasetLoader::next(const std::function<bool()>& go_on) {
-  PACKTRAIN_TRY(here());
-  if (delivered_ == steps_ || !engine_) return BatchPtr();
-  const auto asked = Clock::now();
-  double waited = 0;
-  PACKTRAIN_ASSIGN(step, engine_->take(go_on, waited));
+Result<BatchPtr> DatasetLoader::deliver(std::unique_ptr<Step> step, double waited) {
   ++delivered_;
   consumed_ = step->consumed_after;
   Status status;
   if (!step->bad.empty()) status = settle_bad(*step);
   BatchPtr batch = std::move(step->batch);
-  {
-    Lock lock(mutex_);
-    if (!first_asked_) first_asked_ = asked;
-    report_.seconds_waited += waited;
-    report_.seconds = std::chrono::duration<double>(Clock::now() - *first_asked_).count();
-    if (status.ok()) {
-      ++report_.batches;
-      report_.samples += batch->size();
-    }
-  }
-  engine_->recycle(std::move(step));
+  const uint64_t step_warnings = step->warnings;
+  spent_ = std::move(step);
+  if (waited > 0) increase(seconds_waited_, waited);
+  last_given_.store(Clock::now(), std::memory_order_relaxed);
   if (!status.ok()) return status;
+  increase<uint64_t>(batches_, 1);
+  increase<uint64_t>(warnings_, step_warnings);
+  increase<uint64_t>(samples_, batch->size());
   return batch;
+}
+
+// Whether there is anything to come; notes when it was first asked for.
+Result<bool> DatasetLoader::is_asked() {
+  PACKTRAIN_TRY(here());
+  if (delivered_ == steps_ || !engine_) return false;
+  if (first_asked_.load(std::memory_order_relaxed) == Clock::time_point())
+    first_asked_.store(Clock::now(), std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<Result<BatchPtr>> DatasetLoader::next_if_ready() {
+  const auto asked = is_asked();
+  if (!asked.ok()) return asked.status();
+  if (!*asked) return BatchPtr();
+  std::unique_ptr<Step> step = engine_->take_if_ready(spent_);
+  if (!step) return std::nullopt;
+  return deliver(std::move(step), 0);
+}
+
+Result<BatchPtr> DatasetLoader::next(const std::function<bool()>& go_on) {
+  PACKTRAIN_ASSIGN(asked, is_asked());
+  if (!asked) return BatchPtr();
+  double waited = 0;
+  PACKTRAIN_ASSIGN(step, engine_->take(go_on, waited, spent_));
+  return deliver(std::move(step), waited);
 }
 
 OrderState DatasetLoader::state() const {
@@ -230,7 +260,17 @@ OrderState DatasetLoader::state() const {
 LoadReport DatasetLoader::report() const {
   if (!is_of_this_process()) return {};
   Lock lock(mutex_);
-  LoadReport report = report_;
+  LoadReport report;
+  report.errors = errors_;
+  report.warnings = warnings_.load(std::memory_order_relaxed);
+  report.bad = bad_;
+  report.samples = samples_.load(std::memory_order_relaxed);
+  report.batches = batches_.load(std::memory_order_relaxed);
+  report.seconds_waited = seconds_waited_.load(std::memory_order_relaxed);
+  const Clock::time_point last = last_given_.load(std::memory_order_relaxed);
+  if (last != Clock::time_point())
+    report.seconds =
+        std::chrono::duration<double>(last - first_asked_.load(std::memory_order_relaxed)).count();
   EngineCounts counts = earlier_;
   if (engine_) {
     counts += engine_->counts();
@@ -240,7 +280,6 @@ LoadReport DatasetLoader::report() const {
   report.read_wait = counts.read_wait;
   report.decode = counts.decode;
   report.blocked = counts.blocked;
-  report.warnings = counts.warnings;
   report.threads = limits_.threads;
   report.prefetch = limits_.open_steps;
   report.memory += pool_->held();

@@ -162,6 +162,7 @@ bool Planner::plan(Step& step) {
   step.ready = nullptr;
   step.remaining = count;
   step.bad.clear();
+  step.warnings = 0;
   for (size_t i = 0; i < count; ++i) {
     const Pick& pick = step.picks[i];
     const LoadPart& part = spec_.parts[pick.part];

@@ -72,6 +72,7 @@ struct Step {
   Task* ready = nullptr;
   size_t remaining = 0;
   std::vector<BadPlace> bad;
+  uint64_t warnings = 0;  // oddities of its images
 
   PooledBatch& filling() { return static_cast<PooledBatch&>(*batch); }
   bool open() const { return batch != nullptr; }

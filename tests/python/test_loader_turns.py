@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,35 @@ def test_stop_iteration_of_a_function_does_not_end_the_epoch(train: pt.Dataset) 
     loader = pt.Loader(train, batch_size=6, fields=[], transform=fails_at(8, StopIteration()))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(loader)
+
+
+def test_a_batch_that_is_ready_is_taken_without_giving_up_the_gil(train: pt.Dataset) -> None:
+    """Beside a thread that computes, getting it back takes a switch interval, 5 ms as a rule."""
+    interval, over = sys.getswitchinterval(), threading.Event()
+
+    def compute() -> None:
+        while not over.is_set():
+            pass
+
+    loader = pt.Loader(train, batch_size=6, image=pt.Resize(16), prefetch=4)
+    batches = iter(loader)
+    next(batches)
+    time.sleep(0.5)  # the others are made
+    beside = threading.Thread(target=compute)
+    sys.setswitchinterval(0.4)
+    beside.start()
+    try:
+        for _ in range(3):
+            time.sleep(0.01)  # comes back at the beginning of an interval
+            begun = time.perf_counter()
+            batch = next(batches)
+            taken = time.perf_counter() - begun
+            assert len(batch["index"]) == 6
+            assert taken < 0.3
+    finally:
+        over.set()
+        beside.join()
+        sys.setswitchinterval(interval)
 
 
 FORKS = """
