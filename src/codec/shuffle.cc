@@ -25,9 +25,7 @@ Result<size_t> shuffle_decode(Bytes stored, const CodecStep& step, MutableBytes 
   }
   const size_t width = step.parameter, count = stored.size() / width, whole = count * width;
   for (size_t byte = 0; byte < width; ++byte) {
-    const std::byte* from = stored.data() + byte * count;
-    std::byte* to = raw.data() + byte;
-    for (size_t i = 0; i < count; ++i) to[i * width] = from[i];
+    for (size_t i = 0; i < count; ++i) raw[i * width + byte] = stored[byte * count + i];
   }
   std::copy(stored.begin() + static_cast<ptrdiff_t>(whole), stored.end(),
             raw.begin() + static_cast<ptrdiff_t>(whole));
