@@ -89,7 +89,7 @@ def measure(bench: Bench) -> Outcome:
             statistics.median(worked),
             "µs",
             at_most=MICROSECONDS,
-            reason="it wakes one of the threads and makes three arrays, by code that has left the caches",
+            reason="it makes three arrays and a dict, by code that has left the caches",
         ),
         Reading("the same, 99th percentile", statistics.quantiles(worked, n=100)[98], "µs"),
         Reading("next() right after another, median", statistics.median(waits["after_another"]), "µs"),

@@ -52,7 +52,7 @@ class Loader(ArrayLoader):
     @property
     def end_of_dataloader(self) -> bool:
         """Whether the last batch of an epoch was handed out, and none of another one since."""
-        return 0 < self._steps == self._taken
+        return 0 < self._steps == self._course.taken
 
     @property
     def sampler(self) -> EpochSetter:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from helpers import damage
 
 IMAGE = pt.CenterCrop(24, 32)
 
@@ -50,18 +51,6 @@ def threads_end(before: int) -> bool:
 @pytest.fixture
 def train(packed: Path) -> pt.Dataset:
     return pt.Dataset(packed, split="train")
-
-
-def damage(folder: Path, positions: list[int], split: str = "train") -> None:
-    """Changes one byte of the photographs of these samples, where they lie."""
-    victims = [pt.Dataset(folder, split=split)[position]["jpg"] for position in positions]
-    for shard in folder.glob("*.tar"):
-        content = shard.read_bytes()
-        for victim in victims:
-            if victim in content:
-                at = content.index(victim) + len(victim) // 2
-                content = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-        shard.write_bytes(content)
 
 
 # Batches
