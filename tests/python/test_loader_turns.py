@@ -242,6 +242,31 @@ os._exit(0)
 
 
 @pytest.mark.slow
+def test_a_thread_that_computes_does_not_hold_up_the_threads_that_decode(train: pt.Dataset) -> None:
+    """next() may have to wait for the interpreter; they make the batches after that one meanwhile."""
+    over = threading.Event()
+
+    def compute() -> None:
+        number = 0
+        while not over.is_set():
+            for _ in range(1000):
+                number = (number * 31 + 7) % 1_000_003
+
+    loader = pt.Loader(train, batch_size=4, image=pt.Resize(200))
+    beside = threading.Thread(target=compute)
+    beside.start()
+    try:
+        for _ in range(8):
+            for _ in loader:
+                pass
+    finally:
+        over.set()
+        beside.join()
+    report = loader.report()
+    assert report.batches == 72
+    assert report.blocked < 0.2 * (report.blocked + report.decode + report.read_wait)
+
+
 def test_a_batch_that_is_ready_is_handed_over_without_a_line_of_python(copy: Path) -> None:
     damage(copy, [7])
     loader = pt.Loader(copy, split="train", batch_size=6, shuffle=False, image=pt.Resize(16), prefetch=5)
