@@ -133,7 +133,7 @@ def measure(bench: Bench) -> Outcome:
         "counts are of every batch of the seventh and the eighth epoch; what the mean holds beside the "
         "median comes once an epoch (the order of the next one), or where more is under way than ever before",
         "beside the busy thread the loader runs once with its defaults, and once with one thread, which "
-        "leaves the other core to the busy one; what the interpreter's lock costs is the part of the time that "
+        "leaves the other core to the busy one; what the interpreter's lock costs is the time for which "
         "the loader's threads stand still, all batches ahead being made; the rest is that of the cores",
     ]
     return outcome

@@ -125,8 +125,8 @@ def compute(over: threading.Event) -> None:
 
 
 def beside(loader: Any) -> dict[str, Any]:
-    """Without and with the thread in turns; and with it, for what part of their time the loader's threads stood
-    still because the loop did not take batches."""
+    """Without and with the thread in turns; and with it, for what part of their time the loader's threads
+    stood still because the loop did not take batches."""
 
     def seconds_an_epoch() -> float:
         begun = time.perf_counter()

@@ -128,6 +128,7 @@ void bind_report(nb::module_& module) {
       .def_ro("memory", &LoadReport::memory, "Bytes held for batches and for reading ahead.")
       .def_ro("warnings", &LoadReport::warnings)
       .def_ro("errors", &LoadReport::errors)
+      .def_ro("replaced", &LoadReport::replaced, "Of the errors: places that another sample took.")
       .def_ro("bad", &LoadReport::bad, "The bad samples, up to a hundred.")
       .def_prop_ro(
           "limit", [](const LoadReport& self) { return to_text(self.limit()); },
