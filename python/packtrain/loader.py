@@ -102,6 +102,11 @@ class Loader:
                 f"image= is a transform, such as packtrain.RandomResizedCrop(224), not {image!r}; the field "
                 "that it reads is image_field="
             )
+        if image_field is not None and image is None:
+            raise InvalidError(
+                f"image_field={image_field!r} says which field image= reads, and there is no image=; for a "
+                "field as it is, or decoded in its own size, use fields="
+            )
         self.rank, self.world_size, _ = find_ranks(rank, world_size)
         self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
         self.batch_size = self.global_batch_size // self.world_size
@@ -137,7 +142,7 @@ class Loader:
                 image_fields=[]
                 if image is None
                 else [image_field]
-                if image_field
+                if image_field is not None
                 else find_image_fields(data),
                 fields=list(self._fields),
                 indices=chosen,

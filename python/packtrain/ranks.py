@@ -124,9 +124,9 @@ def _say(found: Ranks, environment: Mapping[str, str]) -> None:
     log.info("rank %d of %d, from %s", *found)
     if told is not None and differs:
         log.warning(
-            "rank= and world_size= say %d of %d, torch.distributed says %d of %d: the arguments are taken, which "
-            "is right where several processes train on the same samples (tensor or pipeline parallel), and else "
-            "loads samples twice or never; leave them out to load as torch.distributed says",
+            "rank= and world_size= say %d of %d, torch.distributed says %d of %d: the arguments are taken. "
+            "That is right where several processes train on the same samples (tensor or pipeline parallel); "
+            "else samples are loaded twice or never: leave them out",
             found.rank,
             found.world_size,
             told.rank,

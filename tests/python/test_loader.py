@@ -435,7 +435,7 @@ def test_what_is_drawn_in_its_place_depends_on_seed_epoch_and_position_alone(cop
     shared = [pt.Loader(copy, split="train", **options, rank=rank, world_size=3) for rank in range(3)]
     for epoch in epochs:
         parts = [[batch["index"].tolist() for batch in loader] for loader in shared]
-        assert [sum(step, []) for step in zip(*parts)] == epoch
+        assert [[index for part in step for index in part] for step in zip(*parts)] == epoch
     resumed = pt.Loader(copy, split="train", **options)
     resumed.load_state_dict({**resumed.state_dict(), "epoch": 1, "consumed": 18})
     assert [batch["index"].tolist() for batch in resumed] == epochs[1][3:]
