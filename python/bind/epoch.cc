@@ -53,6 +53,10 @@ nb::object next_columns(Course& course, uint64_t generation) {
 // Not noexcept, and Python is called with nothing of C++ around it: when the interpreter ends, Python (before
 // 3.14) takes the stack of a thread that asks for its lock apart, and this frame with it.
 PyObject* next_of(PyObject* self) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "an iterator is made by iter(loader)");
+    return nullptr;
+  }
   try {
     if (nb::object columns = next_at_once(*nb::inst_ptr<Epoch>(self)); columns.is_valid())
       return columns.release().ptr();

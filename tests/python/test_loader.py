@@ -489,6 +489,23 @@ def test_a_forgotten_loader_ends_its_threads(train: pt.Dataset) -> None:
     assert threads_end(before)
 
 
+def test_a_loader_that_holds_its_own_iterator_is_given_up_too(train: pt.Dataset) -> None:
+    before = threads_at_rest()
+    loader: Any = pt.Loader(train, batch_size=4, image=IMAGE)
+    loader.iterator = iter(loader)
+    next(loader.iterator)
+    assert threads() > before
+    del loader
+    gc.collect()
+    assert threads_end(before)
+
+
+def test_iterators_come_from_loaders_alone() -> None:
+    iterator = pt._core.Epoch.__new__(pt._core.Epoch)
+    with pytest.raises(TypeError, match=r"made by iter\(loader\)"):
+        next(iterator)
+
+
 def test_a_program_may_end_at_any_moment(packed: Path) -> None:
     program = f"""
 import packtrain as pt
