@@ -2,7 +2,7 @@
 
 wait     next() when the batch is there already, and calls that do nothing: microseconds of each
 steady   page faults and, with libcount_allocations.so preloaded, heap allocations in a steady state
-beside   seconds an epoch, without and with a Python thread that computes beside it
+beside   seconds an epoch, without and with a Python thread that computes beside it, and what it held up
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def compute(over: threading.Event) -> None:
 
 
 def beside(loader: Any) -> dict[str, Any]:
-    """Without and with the thread in turns."""
+    """Without and with the thread in turns; and with it, for what part of their time the loader's threads
+    stood still because the loop did not take batches."""
 
     def seconds_an_epoch() -> float:
         begun = time.perf_counter()
@@ -134,17 +135,24 @@ def beside(loader: Any) -> dict[str, Any]:
                 pass
         return (time.perf_counter() - begun) / BESIDE_EPOCHS
 
+    def thread_seconds() -> tuple[float, float]:
+        report = loader.report()
+        return report.blocked, report.blocked + report.decode + report.read_wait
+
     seconds_an_epoch()
-    alone, together = [], []
+    alone, together, held_up = [], [], []
     for _ in range(BESIDE_TURNS):
         alone.append(seconds_an_epoch())
         over = threading.Event()
         thread = threading.Thread(target=compute, args=(over,))
         thread.start()
+        before = thread_seconds()
         together.append(seconds_an_epoch())
+        blocked, all_of_it = (after - earlier for after, earlier in zip(thread_seconds(), before))
+        held_up.append(blocked / all_of_it)
         over.set()
         thread.join()
-    return {"alone": alone, "together": together}
+    return {"alone": alone, "together": together, "held_up": held_up}
 
 
 def main() -> None:

@@ -160,6 +160,7 @@ struct LoadReport {
   uint32_t threads = 0, prefetch = 0;
   uint64_t memory = 0;  // bytes held for batches and read-ahead, at most
   uint64_t warnings = 0, errors = 0;
+  uint64_t replaced = 0;           // of the errors: places that another sample took
   std::vector<BadLoad> bad;        // the first of them
   std::string_view limit() const;  // "storage", "decode", "training" or "unknown"
   std::string text() const;        // the verdict in a few lines

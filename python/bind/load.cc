@@ -4,10 +4,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 
-#include "arrays.h"
+#include "columns.h"
+#include "epoch.h"
 #include "gil.h"
 #include "held_batch.h"
-#include "pixels.h"
 #include "samples.h"
 #include "turns.h"
 
@@ -31,43 +31,16 @@ LastBatch last_of(const std::string& name) {
   raise(Status(Code::invalid, "last is drop, pad or keep, not '" + name + "'"));
 }
 
+const ImageSpec* spec_of(const HeldBatch& held) { return held.image ? &*held.image : nullptr; }
+
 nb::object image_of(nb::handle self) {
   const auto& held = nb::cast<const HeldBatch&>(self);
-  if (!held.image) return nb::none();
-  const ImageSpec& spec = *held.image;
-  const size_t n = held.batch->size();
-  const bool planes_first = spec.layout == PixelLayout::chw;
-  const size_t shape[4] = {n, planes_first ? 3 : spec.height, planes_first ? spec.height : spec.width,
-                           planes_first ? spec.width : 3};
-  return array_on(self, held.batch->images().data(), shape, dtype_of(spec.type));
+  return image_on(self, *held.batch, spec_of(held));
 }
-
-template <class T>
-nb::object numbers(nb::handle self, std::span<T> values, nb::dlpack::dtype type = nb::dtype<T>()) {
-  const size_t shape[1] = {values.size()};
-  return array_on(self, values.data(), shape, type);
-}
-
-// What a batch holds beside its fields. As a mask, since it is the same for every batch.
-struct ColumnMask {
-  bool image, source, padding, replaced;
-};
-
-// The words are made once; with the GIL, which guards them. Never let go of: they are needed up to the end.
-nb::handle word(const char* name) { return PyUnicode_InternFromString(name); }
 
 nb::dict columns_of(nb::handle self, const ColumnMask& mask) {
-  static const nb::handle image = word("image"), label = word("label"), index = word("index"),
-                          source = word("source"), padding = word("padding"), replaced = word("replaced");
-  const Batch& batch = *nb::cast<const HeldBatch&>(self).batch;
-  nb::dict columns;
-  if (mask.image) columns[image] = image_of(self);
-  columns[label] = numbers(self, batch.labels());
-  columns[index] = numbers(self, batch.indices());
-  if (mask.source) columns[source] = numbers(self, batch.sources());
-  if (mask.padding) columns[padding] = numbers(self, batch.padding(), nb::dtype<bool>());
-  if (mask.replaced) columns[replaced] = numbers(self, batch.replaced(), nb::dtype<bool>());
-  return columns;
+  const auto& held = nb::cast<const HeldBatch&>(self);
+  return columns_on(self, *held.batch, spec_of(held), mask);
 }
 
 LoadPart make_part(const Samples& samples, const std::vector<std::string>& image_fields,
@@ -132,12 +105,6 @@ nb::object next_batch(SharedLoader& shared) {
   return nb::cast(HeldBatch{std::move(batch), shared.loader().spec().image});
 }
 
-nb::object next_columns(SharedLoader& shared, const ColumnMask& mask) {
-  const nb::object batch = next_batch(shared);
-  if (batch.is_none()) return batch;
-  return columns_of(batch, mask);
-}
-
 void bind_report(nb::module_& module) {
   nb::class_<BadLoad>(module, "BadLoad", "A sample that could not be loaded.")
       .def_ro("source", &BadLoad::source, "Which dataset of a mix it belongs to; else 0.")
@@ -161,6 +128,7 @@ void bind_report(nb::module_& module) {
       .def_ro("memory", &LoadReport::memory, "Bytes held for batches and for reading ahead.")
       .def_ro("warnings", &LoadReport::warnings)
       .def_ro("errors", &LoadReport::errors)
+      .def_ro("replaced", &LoadReport::replaced, "Of the errors: places that another sample took.")
       .def_ro("bad", &LoadReport::bad, "The bad samples, up to a hundred.")
       .def_prop_ro(
           "limit", [](const LoadReport& self) { return to_text(self.limit()); },
@@ -182,17 +150,21 @@ void bind_load(nb::module_& module) {
       .def_prop_ro("epoch", [](const HeldBatch& self) { return self.batch->epoch(); })
       .def_prop_ro("step", [](const HeldBatch& self) { return self.batch->step(); })
       .def_prop_ro("image", [](nb::handle self) { return image_of(self); })
-      .def_prop_ro("label",
-                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->labels()); })
-      .def_prop_ro("index",
-                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->indices()); })
-      .def_prop_ro("source",
-                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->sources()); })
-      .def_prop_ro("padding",
-                   [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->padding()); })
+      .def_prop_ro(
+          "label",
+          [](nb::handle self) { return numbers_on(self, nb::cast<HeldBatch&>(self).batch->labels()); })
+      .def_prop_ro(
+          "index",
+          [](nb::handle self) { return numbers_on(self, nb::cast<HeldBatch&>(self).batch->indices()); })
+      .def_prop_ro(
+          "source",
+          [](nb::handle self) { return numbers_on(self, nb::cast<HeldBatch&>(self).batch->sources()); })
+      .def_prop_ro(
+          "padding",
+          [](nb::handle self) { return numbers_on(self, nb::cast<HeldBatch&>(self).batch->padding()); })
       .def_prop_ro(
           "replaced",
-          [](nb::handle self) { return numbers(self, nb::cast<HeldBatch&>(self).batch->replaced()); })
+          [](nb::handle self) { return numbers_on(self, nb::cast<HeldBatch&>(self).batch->replaced()); })
       .def("columns", &columns_of, nb::arg("mask"),
            nb::sig("def columns(self, mask: ColumnMask) -> dict[str, Any]"),
            "What it holds beside its fields, by name.")
@@ -235,9 +207,6 @@ void bind_load(nb::module_& module) {
            "Ends the epoch where it is: threads and read-ahead are given back.")
       .def("next", &next_batch, nb::sig("def next(self) -> Batch | None"),
            "The next batch, or None at the end of the epoch.")
-      .def("next_columns", &next_columns, nb::arg("mask"),
-           nb::sig("def next_columns(self, mask: ColumnMask) -> dict[str, Any] | None"),
-           "The columns of the next batch, which live as long as any of them; None at the end of the epoch.")
       .def_prop_ro(
           "place",
           [](const SharedLoader& self) { return nb::make_tuple(self.place().epoch, self.place().consumed); },
@@ -270,6 +239,7 @@ void bind_load(nb::module_& module) {
           nb::arg("state"), nb::sig("def resume(self, state: str) -> tuple[int, int]"),
           "Epoch and consumed samples of a state, if it belongs to this dataset, split and order.")
       .def("report", [](const SharedLoader& self) { return self.loader().report(); });
+  bind_epoch(module);
 }
 
 }  // namespace packtrain::bind

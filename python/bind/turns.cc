@@ -128,8 +128,20 @@ Result<BatchPtr> SharedLoader::next(bool& interrupted) {
     result.emplace(loader_->next(go_on));
     end_call();
   }
-  if (result->ok() && **result) place_ = {(**result)->epoch(), (**result)->consumed()};
+  note_place(*result);
   return std::move(*result);
+}
+
+std::optional<Result<BatchPtr>> SharedLoader::next_if_ready() {
+  if (!loader_->is_of_this_process() || !begin_call().ok()) return std::nullopt;
+  std::optional<Result<BatchPtr>> result = loader_->next_if_ready();
+  end_call();
+  if (result) note_place(*result);
+  return result;
+}
+
+void SharedLoader::note_place(const Result<BatchPtr>& result) {
+  if (result.ok() && *result) place_ = {(*result)->epoch(), (*result)->consumed()};
 }
 
 }  // namespace packtrain::bind

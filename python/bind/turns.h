@@ -25,6 +25,8 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   Status start(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
   // With the GIL. `interrupted`: a signal handler has raised.
   Result<BatchPtr> next(bool& interrupted);
+  // With the GIL: what next() would give at once. Nothing if it would wait or be refused.
+  std::optional<Result<BatchPtr>> next_if_ready();
   void stop();
   struct Place {
     uint64_t epoch = 0, consumed = 0;
@@ -41,6 +43,7 @@ class SharedLoader : public std::enable_shared_from_this<SharedLoader> {
   explicit SharedLoader(std::unique_ptr<Loader> loader) : loader_(std::move(loader)) {}
   Status begin_call();
   void end_call();
+  void note_place(const Result<BatchPtr>& result);
 
   struct Turn {
     std::mutex mutex;

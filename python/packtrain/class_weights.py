@@ -69,9 +69,13 @@ def _from_mapping(data: _core.Dataset, weights: Mapping[Any, Any], highest: int)
 def _from_sequence(data: _core.Dataset, weights: Any, highest: int) -> dict[int, float]:
     """In the order of the classes."""
     wanted = f"weights= is a number for each of the {highest + 1} classes, or {{class: number}}"
-    if isinstance(weights, (str, bytes)) or not hasattr(weights, "__iter__"):
-        raise InvalidError(f"{wanted}, not {weights!r}", data.path)
-    numbers = [_number(weight) for weight in weights]
+    try:
+        if isinstance(weights, (str, bytes)):
+            raise TypeError
+        given = list(weights)
+    except TypeError:  # no list of anything
+        raise InvalidError(f"{wanted}, not {weights!r}", data.path) from None
+    numbers = [_number(weight) for weight in given]
     # Without names of classes it is not known whether there are more than samples have.
     if len(numbers) <= highest or (data.classes and len(numbers) > highest + 1):
         raise InvalidError(f"{wanted}; {len(numbers)} were given", data.path)
@@ -82,7 +86,7 @@ def _number(weight: Any) -> float:
     try:
         return float(weight)
     except (TypeError, ValueError):
-        raise InvalidError(f"the weight of a class is a number, not {weight!r}") from None
+        raise InvalidError(f"weights=: the weight of a class is a number, not {weight!r}") from None
 
 
 def _name(data: _core.Dataset, number: int) -> str:

@@ -76,11 +76,14 @@ def chosen_fields(data: Dataset, fields: Fields | None, reserved: Sequence[str])
         raise InvalidError(f'fields= is a list of names, or {{name: kind}}: fields=["{fields}"]')
     if fields is None:
         fields = [name for name in data.fields if name != LABEL_FIELD]
-    names: Any = fields if hasattr(fields, "__iter__") else [fields]
+    try:
+        names: Any = list(fields)
+    except TypeError:  # no list of anything
+        names = [fields]
     for name in names:
         if not isinstance(name, str):
             raise InvalidError(f"fields= is a list of names, or {{name: kind}}; {name!r} is no name")
-    kinds = fields if isinstance(fields, Mapping) else dict.fromkeys(fields, "bytes")
+    kinds = fields if isinstance(fields, Mapping) else dict.fromkeys(names, "bytes")
     chosen = {name: _field(name, kind) for name, kind in kinds.items()}
     taken = [*reserved, *(also for field in chosen.values() for also, _ in field.also)]
     for name in chosen:

@@ -102,6 +102,11 @@ class Loader:
                 f"image= is a transform, such as packtrain.RandomResizedCrop(224), not {image!r}; the field "
                 "that it reads is image_field="
             )
+        if image_field is not None and image is None:
+            raise InvalidError(
+                f"image_field={image_field!r} says which field image= reads, and there is no image=; for a "
+                "field as it is, or decoded in its own size, use fields="
+            )
         self.rank, self.world_size, _ = find_ranks(rank, world_size)
         self.global_batch_size = choose_batch_size(batch_size, global_batch_size, self.world_size)
         self.batch_size = self.global_batch_size // self.world_size
@@ -127,8 +132,6 @@ class Loader:
             check_fields(self.datasets, wanted)
         self._fields = chosen_fields(self.datasets[0], wanted, own_names)
         self._decodes = {name: f.decode for name, f in self._fields.items() if f.decode is not None}
-        # Nothing is done in Python to what the engine gives.
-        self._is_plain = not self._fields and transform is None and type(self) is Loader
 
         for name, given in (("indices", indices), ("weights", weights)):
             if mix is not None and given is not None and not callable(given):
@@ -139,7 +142,7 @@ class Loader:
                 image_fields=[]
                 if image is None
                 else [image_field]
-                if image_field
+                if image_field is not None
                 else find_image_fields(data),
                 fields=list(self._fields),
                 indices=chosen,
@@ -179,17 +182,17 @@ class Loader:
             "piece_bytes": 0,
             "values": [field.spec for field in self._fields.values()],
         }
-        self._use(_core.Loader(self._parts, **self._arguments))
+        engine = _core.Loader(self._parts, **self._arguments)
+        is_plain = not self._fields and transform is None and type(self) is Loader
+        self._course = _core.Course(engine, self._mask, is_plain)
+        self._use(engine)
         self._turn = threading.RLock()  # threads that share an iterator take turns
         _loaders.add(self)
         self._start = (0, 0)  # epoch and consumed samples with which the next iter() begins
         self._place = (0, 0)  # the same of the batches that were handed out
-        self._taken = 0  # batches of the newest iterator, which has so many:
-        self._steps = 0
-        self._inside = False  # an epoch, whose place the engine knows
+        self._steps = 0  # of the newest iterator
         self._first_epoch = 0  # of every iter() without shuffling
         self._closed = False
-        self._generation = 1  # of iterators that are in use: only the newest may go on; 0 is none of them
         self._python_seconds = 0.0
         if samples and not len(self):
             warnings.warn(
@@ -199,7 +202,7 @@ class Loader:
             )
 
     def _use(self, engine: _core.Loader) -> None:
-        self._engine = engine
+        self._engine = self._course.engine = engine
         self._stop = weakref.finalize(self, engine.stop)
         self._stop.atexit = False  # leave_loaders does it, and keeps threads that load from seeing an error
 
@@ -221,8 +224,8 @@ class Loader:
         """
         if self._closed:
             raise InvalidError("the loader was closed; make a new one")
-        self._generation += 1
-        generation = self._generation
+        self._course.generation += 1
+        generation = self._course.generation
         then = None if self._shuffle else self._first_epoch  # what will be read ahead
         self._engine.start(*self._start, then)
         import numpy  # noqa: F401  # while the first batch is made
@@ -230,13 +233,13 @@ class Loader:
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
             self._engine.start(*self._start, then)
-        if generation != self._generation:  # closed or given a state while it began
+        if generation != self._course.generation:  # closed or given a state while it began
             self._engine.stop()
             self._check_newest(generation)
         self._place = self._start
         self._start = (self._start[0] + 1 if self._shuffle else self._first_epoch, 0)
-        self._taken, self._steps = 0, self._engine.steps
-        self._inside = True
+        self._course.taken, self._steps = 0, self._engine.steps
+        self._course.inside = True
         return generation
 
     def _is_over(self) -> bool:
@@ -247,32 +250,32 @@ class Loader:
         return consumed > 0 and self._engine.steps == 0
 
     def _next(self, generation: int) -> Batch | None:
+        """However long it takes. What is there, and has nothing done to it in Python, comes by Epoch."""
+        course = self._course
         batch: Any
         try:
-            batch = self._engine.next_columns(self._mask) if self._is_plain else self._engine.next()
+            batch = course.next_columns(generation) if course.is_plain else self._engine.next()
         except Error:
             self._check_newest(generation)  # what ended it is the better reason
             raise
-        if generation != self._generation:
-            self._check_newest(generation)
+        self._check_newest(generation)
         if batch is None:
-            self._inside = False
+            course.inside = False
             return None
-        self._inside = True
-        if self._is_plain:
-            self._taken += 1
+        if course.is_plain:
             return batch  # type: ignore[no-any-return]
+        course.inside = True
         place = self._engine.place
         try:
             columns = self._finished(batch)
         except StopIteration as error:
             raise RuntimeError("a function on samples raised StopIteration") from error
-        self._taken += 1
+        course.taken += 1
         self._place = place  # a batch that was not handed out is not done
         return columns
 
     def _check_newest(self, generation: int) -> None:
-        if generation != self._generation:
+        if generation != self._course.generation:
             raise InvalidError(
                 "this iteration is over: the loader was iterated anew, closed, or given a state meanwhile"
             ) from None
@@ -330,14 +333,16 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch that is being gone through; between two, the next one. May be set for the next iter()."""
-        return self._engine.epoch if self._inside else self._start[0]
+        return self._engine.epoch if self._course.inside else self._start[0]
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
         self._first_epoch = epoch = whole_number("epoch", epoch)
-        if self._inside or self._start[0] != epoch:  # otherwise a loaded state has set a place within it
+        if (
+            self._course.inside or self._start[0] != epoch
+        ):  # otherwise a loaded state has set a place within it
             self._start = (epoch, 0)
-        self._inside = False
+        self._course.inside = False
 
     @property
     def order(self) -> str:
@@ -350,8 +355,9 @@ class Loader:
         With the last batch of an epoch it stands at the beginning of the next.
         """
         state: dict[str, int | str] = json.loads(self._engine.state())
-        done = not self._inside or self._taken == self._steps
-        place = self._engine.place if self._is_plain and self._taken else self._place
+        course = self._course
+        done = not course.inside or course.taken == self._steps
+        place = self._engine.place if course.is_plain and course.taken else self._place
         state["epoch"], state["consumed"] = self._start if done else place
         return state
 
@@ -377,10 +383,10 @@ class Loader:
         if any(self._arguments[name] != value for name, value in taken.items()):
             engine = _core.Loader(self._parts, **arguments)
         start = engine.resume(text)
-        self._generation += 1
+        self._course.generation += 1
         self._stop()
         self._use(engine)
-        self._arguments, self._start, self._inside = arguments, start, False
+        self._arguments, self._start, self._course.inside = arguments, start, False
 
     def report(self) -> LoadReport:
         """The verdict on the run so far: `limit` in one word, figures as attributes, text when printed."""
@@ -389,7 +395,7 @@ class Loader:
     def close(self) -> None:
         """Ends all threads and gives back what was read ahead. Batches that were handed out stay valid."""
         self._closed = True
-        self._generation += 1
+        self._course.generation += 1
         self._engine.stop()
 
     def __enter__(self: Self) -> Self:
@@ -415,31 +421,27 @@ class Loader:
         )
 
 
-class _Epoch:
+class _Epoch(_core.Epoch):
     """One way through an epoch. Dropped half-way, as by `break`, it ends the work that is under way."""
 
     def __init__(self, loader: Loader) -> None:
+        super().__init__(loader._course)
         self._loader = loader
-        self._generation = 0  # not begun
-        self._ended = False
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
+    def _next_slowly(self) -> Batch:
+        """Called where no batch is there to be handed over as it is."""
         with self._loader._turn:
-            if self._ended:
+            if self.ended:
                 raise StopIteration
-            if self._generation != self._loader._generation:
-                if not self._generation:
-                    self._generation = self._loader._begin()
-                self._loader._check_newest(self._generation)
-            batch = self._loader._next(self._generation)
+            if not self.generation:
+                self.generation = self._loader._begin()
+            self._loader._check_newest(self.generation)
+            batch = self._loader._next(self.generation)
             if batch is None:
-                self._ended = True
+                self.ended = True
                 raise StopIteration
             return batch
 
     def __del__(self) -> None:
-        if not self._ended and self._generation == self._loader._generation != 0:
+        if not self.ended and self.generation == self._loader._course.generation != 0:
             self._loader._engine.stop()

@@ -110,14 +110,28 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def _say(found: Ranks, environment: Mapping[str, str]) -> None:
-    """Once for each source. Loud where several processes may all take themselves for the only one."""
-    if found.source in _said:
+    """Once for each source. Loud where several processes may all take themselves for the only one, or where
+    arguments and torch.distributed differ."""
+    told = _from_torch()
+    differs = told is not None and told[:2] != found[:2]
+    said = f"{found.source}, not torch.distributed" if differs else found.source
+    if said in _said:
         return
-    _said.add(found.source)
+    _said.add(said)
     import logging  # not needed until here, and not quick to import
 
     log = logging.getLogger("packtrain")
     log.info("rank %d of %d, from %s", *found)
+    if told is not None and differs:
+        log.warning(
+            "rank= and world_size= say %d of %d, torch.distributed says %d of %d: the arguments are taken. "
+            "That is right where several processes train on the same samples (tensor or pipeline parallel); "
+            "else samples are loaded twice or never: leave them out",
+            found.rank,
+            found.world_size,
+            told.rank,
+            told.world_size,
+        )
     if found.source == "no launcher":
         sign = _sign_of_others(environment)
         if sign is not None:

@@ -35,8 +35,10 @@ class LoadReport:
     """Harmless oddities of images; one image may have several."""
     errors: int
     """Samples that could not be loaded."""
+    replaced: int
+    """Of these, those whose places others took (on_error="replace")."""
     bad: list[BadLoad]
-    """The first hundred of them: index, key, what."""
+    """The first hundred of the errors: index, key, what."""
     python_seconds: float
     """Spent in transform= and in fields decoded by Python, while the training loop waited."""
     engine_limit: str

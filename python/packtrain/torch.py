@@ -13,6 +13,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from . import _core
 from .choices import open_dataset
+from .errors import InvalidError
 from .loader import Batch
 from .loader import Loader as ArrayLoader
 from .mix import Mix, Source
@@ -38,6 +39,8 @@ class Loader(ArrayLoader):
         pin_memory: bool | Literal["auto"] = "auto",
         **options: Any,
     ) -> None:
+        if not isinstance(pin_memory, bool) and pin_memory != "auto":
+            raise InvalidError(f'pin_memory= is True, False or "auto", not {pin_memory!r}')
         super().__init__(dataset, **options)
         can_pin = torch.cuda.is_available()
         if pin_memory is True and not can_pin:
@@ -52,7 +55,7 @@ class Loader(ArrayLoader):
     @property
     def end_of_dataloader(self) -> bool:
         """Whether the last batch of an epoch was handed out, and none of another one since."""
-        return 0 < self._steps == self._taken
+        return 0 < self._steps == self._course.taken
 
     @property
     def sampler(self) -> EpochSetter:

@@ -82,7 +82,7 @@ class DatasetLoader final : public Loader {
   uint64_t errors_in_epoch_ = 0;
 
   mutable Mutex mutex_;
-  uint64_t errors_ GUARDED_BY(mutex_) = 0;
+  uint64_t errors_ GUARDED_BY(mutex_) = 0, replaced_ GUARDED_BY(mutex_) = 0;
   std::vector<BadLoad> bad_ GUARDED_BY(mutex_);  // the first of them
   EngineCounts earlier_ GUARDED_BY(mutex_);      // of engines that are gone
   // Without the lock: what every batch counts.
@@ -194,6 +194,8 @@ Status DatasetLoader::settle_bad(Step& step) {
         .at(name);
   }
   if (any) step.filling().drop(dropped_);
+  Lock lock(mutex_);
+  for (const BadPlace& bad : step.bad) replaced_ += bad.replaced ? 1 : 0;
   return {};
 }
 
@@ -262,6 +264,7 @@ LoadReport DatasetLoader::report() const {
   Lock lock(mutex_);
   LoadReport report;
   report.errors = errors_;
+  report.replaced = replaced_;
   report.warnings = warnings_.load(std::memory_order_relaxed);
   report.bad = bad_;
   report.samples = samples_.load(std::memory_order_relaxed);

@@ -34,15 +34,24 @@ std::string LoadReport::text() const {
     text += "limit: training. Batches are ready when they are asked for; loading does not slow it down.\n";
   } else if (what == "storage") {
     text +=
-        "limit: storage. Bytes come slower than they are decoded: stage the dataset to a nearer place, or "
-        "use order=\"streams\".\n";
+        "limit: storage. Bytes come slower than they are decoded: copy the dataset to a nearer place, or use "
+        "order=\"streams\".\n";
   } else if (what == "decode") {
     text +=
-        "limit: decode. All threads are busy decoding: give the job more cores, or pack smaller images.\n";
+        "limit: decode. All threads are busy decoding: give the job more cores, pack smaller images, or use "
+        "dct_scaling=True.\n";
+  } else {
+    text += "limit: unknown. Too little was loaded to tell.\n";
   }
-  if (errors > 0)
-    text += fmt::format("{} could not be loaded; the first is {}: {}\n", counted(errors, "sample"),
-                        bad.front().key, bad.front().what);
+  if (errors > 0) {
+    const double asked_for = static_cast<double>(samples + errors - replaced);
+    text += fmt::format("{} ({:.2g} %) could not be loaded", counted(errors, "sample"),
+                        100 * static_cast<double>(errors) / asked_for);
+    if (replaced > 0)
+      text += fmt::format("; {} of their places {} another", count_in_words(replaced),
+                          replaced == 1 ? "has" : "have");
+    text += fmt::format("; the first is {}: {}\n", bad.front().key, bad.front().what);
+  }
   if (warnings > 0)
     text += fmt::format("{} in images {} passed over, as no pixel depends on {}\n",
                         warnings == 1 ? "1 oddity" : count_in_words(warnings) + " oddities",

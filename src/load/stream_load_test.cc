@@ -115,6 +115,75 @@ TEST_F(StreamLoadTest, ARankWithOneChainReadsItsPiecesOnce) {
   }
 }
 
+// Notes where every read lies.
+class ReadMap : public StorageWrapper {
+ public:
+  using StorageWrapper::StorageWrapper;
+
+  // How often each byte of a shard was read.
+  std::vector<uint32_t> reads_of(const std::string& name, uint64_t bytes) const {
+    Lock lock(mutex_);
+    std::vector<uint32_t> counts(bytes);
+    for (const auto& [path, offset, length] : reads_) {
+      if (!path.ends_with(name)) continue;
+      for (uint64_t i = offset; i < std::min(offset + length, bytes); ++i) ++counts[i];
+    }
+    return counts;
+  }
+  void reset() {
+    Lock lock(mutex_);
+    reads_.clear();
+  }
+
+ protected:
+  Status before_read(std::string_view path, uint64_t offset, uint64_t bytes) override {
+    Lock lock(mutex_);
+    reads_.push_back({std::string(path), offset, bytes});
+    return {};
+  }
+
+ private:
+  struct NotedRead {
+    std::string path;
+    uint64_t offset, length;
+  };
+  mutable Mutex mutex_;
+  std::vector<NotedRead> reads_ GUARDED_BY(mutex_);
+};
+
+// Over all ranks together, not only on each of them.
+TEST_F(StreamLoadTest, EveryByteIsReadOnceInAnEpochOverAllRanks) {
+  ReadMap map(storage_);
+  auto mapped = Dataset::open(map, "data");
+  ASSERT_TRUE(mapped.ok()) << mapped.status().text();
+  constexpr uint32_t kChains = 24, kEpochs = 3;
+  const uint32_t jpg = (*mapped)->manifest().field_id("jpg");
+  for (const uint32_t world : {1u, 2u, 3u, 4u, 8u}) {
+    map.reset();
+    uint64_t delivered = 0;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      LoadSpec wanted = spec(kChains, world, rank);
+      wanted.parts[0].dataset = *mapped;
+      auto loader = make(wanted);
+      ASSERT_NE(loader, nullptr);
+      for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) delivered += rest_of(*loader, epoch, 0).size();
+    }
+    EXPECT_EQ(delivered, kEpochs * kStreamSamples);
+    std::vector<std::vector<uint32_t>> counts;
+    for (const ShardSpec& shard : (*mapped)->manifest().shards)
+      counts.push_back(map.reads_of(shard.path, shard.bytes));
+    for (uint64_t sample = 0; sample < kStreamSamples; ++sample) {
+      const FieldLocation field = (*mapped)->locate(sample, jpg);
+      for (const uint64_t at : {field.offset, field.offset + field.length - 1}) {
+        const uint32_t reads = counts[field.shard][at];
+        ASSERT_GE(reads, kEpochs) << "sample " << sample << ", " << world << " ranks";
+        ASSERT_LE(reads, kEpochs + 1)  // the beginning of the next epoch is read ahead
+            << "sample " << sample << ", " << world << " ranks";
+      }
+    }
+  }
+}
+
 TEST_F(StreamLoadTest, AWindowThatIsLeftOpenFitsMemoryAndIsTheSameOnEveryRank) {
   const auto window_of = [&](uint64_t memory, uint32_t world, uint32_t rank) {
     LoadSpec wanted = spec(8, world, rank);

@@ -1,4 +1,4 @@
-"""Trees of files in and out of memory, and the command as a function."""
+"""Trees of files in and out of memory, damaged datasets, and the command as a function."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import packtrain as pt
 
 
 def write_tree(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -77,3 +79,15 @@ class Command:
         return subprocess.Popen(
             [self.path, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+
+
+def damage(folder: Path, positions: list[int], split: str = "train") -> None:
+    """Changes one byte of the photographs of these samples, where they lie."""
+    victims = [pt.Dataset(folder, split=split)[position]["jpg"] for position in positions]
+    for shard in folder.glob("*.tar"):
+        content = shard.read_bytes()
+        for victim in victims:
+            if victim in content:
+                at = content.index(victim) + len(victim) // 2
+                content = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        shard.write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,80 @@ def train(packed: Path) -> pt.Dataset:
 def test_wrong_kinds_and_sizes(train: pt.Dataset, options: dict[str, Any], says: str) -> None:
     with pytest.raises(pt.InvalidError, match=says):
         pt.Loader(train, **{"batch_size": 4, **options})
+
+
+KINDS: dict[str, Any] = {
+    "none": None,
+    "flag": True,
+    "negative": -1,
+    "zero": 0,
+    "fraction": 1.5,
+    "nan": float("nan"),
+    "huge": 2**70,
+    "word": "x",
+    "no word": "",
+    "bytes": b"x",
+    "empty list": [],
+    "list": [1],
+    "list of words": ["x"],
+    "set": {1, 2},
+    "mapping": {"x": 1},
+    "object": object(),
+    "function": lambda data: None,
+    "array": np.arange(3.0),
+    "array without axes": np.array("x"),
+}
+# Which kinds an argument takes; every other one is refused.
+TAKES = {
+    "batch_size": (),
+    "global_batch_size": (),
+    "split": ("none",),
+    "seed": ("zero",),
+    "shuffle": ("flag",),
+    "order": (),
+    "image": ("none",),
+    "image_field": ("none",),
+    "fields": ("none", "empty list"),
+    "transform": ("none", "function"),
+    "indices": ("none", "empty list", "list"),
+    "weights": ("none", "function"),
+    "rank": ("zero",),
+    "world_size": (),
+    "last": (),
+    "on_error": (),
+    "max_errors": ("none", "zero"),
+    "threads": (),
+    "prefetch": (),
+    "memory": (),
+    "window": (),
+    "stage": ("none",),
+}
+
+
+def test_every_argument_is_swept() -> None:
+    assert ["self", "dataset", *TAKES] == list(inspect.signature(pt.Loader.__init__).parameters)
+
+
+@pytest.mark.filterwarnings("ignore:a batch of")
+@pytest.mark.parametrize("argument", [*TAKES])
+def test_every_kind_of_value_is_taken_or_refused_by_name(train: pt.Dataset, argument: str) -> None:
+    for kind, value in KINDS.items():
+        options: dict[str, Any] = {"batch_size": 4, "rank": 0, "world_size": 1, argument: value}
+        if argument == "global_batch_size":
+            del options["batch_size"]
+        if kind in TAKES[argument]:
+            pt.Loader(train, **options)
+            continue
+        refused = (pt.InvalidError, pt.NotFoundError, pt.UnsupportedError)
+        with pytest.raises(refused, match=argument.rstrip("s")):  # "there is no field 'x'"
+            pt.Loader(train, **options)
+
+
+def test_the_field_of_an_image_needs_an_image(train: pt.Dataset) -> None:
+    with pytest.raises(pt.InvalidError, match="image_field='jpg' says which field image= reads"):
+        pt.Loader(train, batch_size=4, image_field="jpg")
+    with pytest.raises(pt.NotFoundError, match="no field ''"):
+        pt.Loader(train, batch_size=4, image=pt.Resize(8), image_field="")
 
 
 def test_what_is_no_dataset() -> None:

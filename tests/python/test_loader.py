@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from helpers import damage, write_tree
 
 IMAGE = pt.CenterCrop(24, 32)
 
@@ -50,18 +51,6 @@ def threads_end(before: int) -> bool:
 @pytest.fixture
 def train(packed: Path) -> pt.Dataset:
     return pt.Dataset(packed, split="train")
-
-
-def damage(folder: Path, positions: list[int], split: str = "train") -> None:
-    """Changes one byte of the photographs of these samples, where they lie."""
-    victims = [pt.Dataset(folder, split=split)[position]["jpg"] for position in positions]
-    for shard in folder.glob("*.tar"):
-        content = shard.read_bytes()
-        for victim in victims:
-            if victim in content:
-                at = content.index(victim) + len(victim) // 2
-                content = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-        shard.write_bytes(content)
 
 
 # Batches
@@ -428,7 +417,33 @@ def test_bad_samples_are_replaced_and_flagged(copy: Path) -> None:
         assert replaced.sum() == 2
         runs.append(np.concatenate([batch["index"] for batch in batches]).tolist())
         assert {7, 20}.isdisjoint(runs[-1])
+        report = loader.report()
+        assert (report.samples, report.errors, report.replaced) == (36, 2, 2)
+        assert sorted(bad.index for bad in report.bad) == [7, 20]
+        assert "2 samples (5.6 %) could not be loaded; 2 of their places have another; the first is" in str(
+            report
+        )
     assert runs[0] == runs[1]
+
+
+def test_what_is_drawn_in_its_place_depends_on_seed_epoch_and_position_alone(copy: Path) -> None:
+    """Not on ranks, and not on what was loaded before."""
+    damage(copy, [7, 20])
+    options: dict[str, Any] = {"global_batch_size": 6, "image": IMAGE, "on_error": "replace", "seed": 4}
+    whole = pt.Loader(copy, split="train", **options)
+    epochs = [[batch["index"].tolist() for batch in whole] for _ in range(2)]
+    shared = [pt.Loader(copy, split="train", **options, rank=rank, world_size=3) for rank in range(3)]
+    for epoch in epochs:
+        parts = [[batch["index"].tolist() for batch in loader] for loader in shared]
+        assert [[index for part in step for index in part] for step in zip(*parts)] == epoch
+    resumed = pt.Loader(copy, split="train", **options)
+    resumed.load_state_dict({**resumed.state_dict(), "epoch": 1, "consumed": 18})
+    assert [batch["index"].tolist() for batch in resumed] == epochs[1][3:]
+    places = [
+        [index for step in epoch for index in step].count(index) for epoch in epochs for index in range(36)
+    ]
+    assert places.count(0) == 4  # the bad ones of two epochs; the others that come twice are good ones
+    assert places.count(2) == 4
 
 
 # What is left behind
@@ -472,6 +487,23 @@ def test_a_forgotten_loader_ends_its_threads(train: pt.Dataset) -> None:
     del loader
     gc.collect()
     assert threads_end(before)
+
+
+def test_a_loader_that_holds_its_own_iterator_is_given_up_too(train: pt.Dataset) -> None:
+    before = threads_at_rest()
+    loader: Any = pt.Loader(train, batch_size=4, image=IMAGE)
+    loader.iterator = iter(loader)
+    next(loader.iterator)
+    assert threads() > before
+    del loader
+    gc.collect()
+    assert threads_end(before)
+
+
+def test_iterators_come_from_loaders_alone() -> None:
+    iterator = pt._core.Epoch.__new__(pt._core.Epoch)
+    with pytest.raises(TypeError, match=r"made by iter\(loader\)"):
+        next(iterator)
 
 
 def test_a_program_may_end_at_any_moment(packed: Path) -> None:
@@ -531,6 +563,31 @@ def test_the_report_has_figures_a_verdict_and_a_text(running: pt.Loader) -> None
     assert "36 samples in 9 batches" in str(report)
     with pytest.raises(AttributeError):
         report.samples = 3  # type: ignore[misc]
+
+
+def test_the_report_says_what_was_left_out_and_what_was_passed_over(copy: Path, photos: Path) -> None:
+    damage(copy, [7])
+    skipping = pt.Loader(copy, split="train", batch_size=6, image=IMAGE, on_error="skip")
+    list(skipping)
+    report = skipping.report()
+    assert (report.samples, report.errors, report.replaced, report.warnings) == (35, 1, 0, 0)
+    assert "1 sample (2.8 %) could not be loaded; the first is" in str(report)
+    photo = next(photos.rglob("*.jpg")).read_bytes()
+    odd = photo[:20] + b"stray" + photo[20:]  # between the first two segments
+    source = write_tree(copy.parent / "odd", {"a/1.jpg": odd, "a/2.jpg": photo, "b/1.jpg": odd})
+    pt.pack(source, copy.parent / "odd.pt")
+    loader = pt.Loader(copy.parent / "odd.pt", batch_size=3, image=IMAGE)
+    for epoch in (1, 2):
+        list(loader)
+        assert loader.report().warnings == 2 * epoch
+    assert "4 oddities in images were passed over, as no pixel depends on them" in str(loader.report())
+    assert loader.report().errors == 0
+
+
+def test_the_report_of_too_little_says_so(running: pt.Loader) -> None:
+    next(iter(running))
+    assert running.report().limit == "unknown"
+    assert str(running.report()).splitlines()[2] == "limit: unknown. Too little was loaded to tell."
 
 
 def test_what_it_prints(running: pt.Loader, packed: Path) -> None:

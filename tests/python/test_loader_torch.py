@@ -153,6 +153,9 @@ def test_pinning_follows_cuda(train: pt.Dataset, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert ptt.Loader(train, batch_size=4).pin_memory
     assert not ptt.Loader(train, batch_size=4, pin_memory=False).pin_memory
+    for wrong in ("yes", None, 1):
+        with pytest.raises(pt.InvalidError, match='pin_memory= is True, False or "auto"'):
+            ptt.Loader(train, batch_size=4, pin_memory=wrong)  # type: ignore[arg-type]
 
 
 def test_it_looks_like_a_data_loader(train: pt.Dataset) -> None:

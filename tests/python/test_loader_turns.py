@@ -14,6 +14,7 @@ from typing import Any
 
 import packtrain as pt
 import pytest
+from helpers import damage
 
 SLOW = pt.Resize(600)  # so that a batch takes a while
 
@@ -241,6 +242,92 @@ os._exit(0)
 
 
 @pytest.mark.slow
+def test_a_thread_that_computes_does_not_hold_up_the_threads_that_decode(train: pt.Dataset) -> None:
+    """next() may have to wait for the interpreter; they make the batches after that one meanwhile."""
+    over = threading.Event()
+
+    def compute() -> None:
+        number = 0
+        while not over.is_set():
+            for _ in range(1000):
+                number = (number * 31 + 7) % 1_000_003
+
+    loader = pt.Loader(train, batch_size=4, image=pt.Resize(200))
+    beside = threading.Thread(target=compute)
+    beside.start()
+    try:
+        for _ in range(8):
+            for _ in loader:
+                pass
+    finally:
+        over.set()
+        beside.join()
+    report = loader.report()
+    assert report.batches == 72
+    assert report.blocked < 0.2 * (report.blocked + report.decode + report.read_wait)
+
+
+def test_a_batch_that_is_ready_is_handed_over_without_a_line_of_python(copy: Path) -> None:
+    damage(copy, [7])
+    loader = pt.Loader(copy, split="train", batch_size=6, shuffle=False, image=pt.Resize(16), prefetch=5)
+    batches = iter(loader)
+    next(batches)
+    time.sleep(0.5)  # the others are made
+    called: list[str] = []
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        failed = False
+        try:
+            next(batches)
+        except pt.CorruptError as error:
+            failed = "sample 7" in str(error)
+        called.clear()  # an error is made in Python
+        batch = next(batches)
+    finally:
+        sys.setprofile(None)
+    assert failed
+    assert not called
+    assert batch["index"].tolist() == [12, 13, 14, 15, 16, 17]
+    assert loader.state_dict()["consumed"] == 18
+    assert len(list(batches)) == 3
+    assert list(batches) == []
+    assert loader.state_dict()["epoch"] == 0
+    assert loader.report().batches == 5
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01])
+def test_threads_that_share_an_iterator_count_every_batch(train: pt.Dataset, pause: float) -> None:
+    """Some find the next batch ready, others have to wait for it."""
+    loader = pt.Loader(train, batch_size=1, fields=[], prefetch=4)
+    batches, seen = iter(loader), []
+
+    def take() -> None:
+        for batch in batches:
+            seen.extend(batch["index"].tolist())
+            time.sleep(pause)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for epoch in range(5):
+            batches = iter(loader)
+            seen.clear()
+            threads = [threading.Thread(target=take) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(seen) == list(range(36))
+            assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (epoch + 1, 0)
+    finally:
+        sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("act", ["exit", "next", "close", "report", "let go", "load"])
 def test_a_child_forked_while_a_batch_is_waited_for_does_not_hang(packed: Path, act: str) -> None:
     done = subprocess.run(

@@ -66,6 +66,22 @@ def test_arguments_win_over_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_ranks(1, 3, TORCHRUN) == Ranks(1, 3, "the arguments")
 
 
+def test_arguments_that_differ_from_torch_are_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    find_ranks(1, 3, {})  # before there is a process group
+    assert not caplog.records
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch_distributed(True))  # type: ignore[arg-type]
+    find_ranks(2, 4, {})
+    find_ranks(environment=TORCHRUN)
+    assert not caplog.records
+    for _ in range(3):
+        assert find_ranks(1, 3, {})[:2] == (1, 3)
+    assert len(caplog.records) == 1
+    assert caplog.records[0].levelno == logging.WARNING
+    assert "say 1 of 3, torch.distributed says 2 of 4" in caplog.text
+
+
 def test_torch_wins_over_the_environment_once_it_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.distributed", torch_distributed(True))  # type: ignore[arg-type]
     assert find_ranks(environment=TORCHRUN) == Ranks(2, 4, "torch.distributed")
