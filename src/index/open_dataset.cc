@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "index/rows.h"
+#include "index/shard_place.h"
 
 namespace packtrain {
 namespace {
@@ -16,6 +17,16 @@ struct StringMapping : Mapping {
   Bytes bytes() const override { return as_bytes(text); }
   std::string text;
 };
+
+Status missing(const ShardSpec& shard) {
+  return lies_inside(shard)
+             ? Status(Code::corrupt,
+                      "the shard is missing; restore it from another copy or pack again, packtrain verify "
+                      "names all that is lost")
+             : Status(Code::corrupt,
+                      "the container that was indexed is missing; put it back, or run packtrain index again "
+                      "where it lies now");
+}
 
 Result<std::string_view> piece(std::span<const uint64_t> ends, std::string_view bytes, uint64_t i) {
   const uint64_t begin = i > 0 ? ends[i - 1] : 0, end = ends[i];
@@ -187,8 +198,13 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
   if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
   Lock lock(open_mutex_);
   if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
-  PACKTRAIN_ASSIGN(file, storage_.open(shard_path(shard)));
   const ShardSpec& spec = manifest_.shards[shard];
+  auto found = storage_.open(shard_path(shard));
+  if (!found.ok()) {
+    // The caller named a dataset that is there: what is gone is a matter of its data, not of the call.
+    return found.status().code() == Code::not_found ? missing(spec).at(shard_path(shard)) : found.status();
+  }
+  std::unique_ptr<File> file = std::move(*found);
   const bool of_use = salvage_ && !spec.hash.empty() && file->size() < spec.bytes;
   if (file->size() != spec.bytes && !of_use) {
     return Status(Code::corrupt, "has " + std::to_string(file->size()) + " bytes instead of " +

@@ -196,13 +196,14 @@ class FileMaker {
     const auto advise = [&](std::string_view advice) {
       return Status(why.code(), fmt::format("{}; {}", why.message(), advice)).at(why.where());
     };
-    if (skip_bad_ == 0) return advise("leave damaged samples out with --skip-bad N");
+    if (skip_bad_ == 0)
+      return advise("leave damaged samples out with --skip-bad N (packtrain verify counts them)");
     // Another sample's file might be the one that would not be written.
     if (plan_.shared() > 0) return advise("samples share files here: use --skip-bad together with --by-key");
     Lock lock(mutex_);
     if (left_out_.size() >= skip_bad_) {
       return advise(
-          fmt::format("{} damaged before it: more than --skip-bad allows",
+          fmt::format("{} damaged before it, and --skip-bad allows no more; packtrain verify counts them all",
                       left_out_.size() == 1 ? "1 was" : count_in_words(left_out_.size()) + " were"));
     }
     left_out_.emplace_back(sample, why.message());

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
-from helpers import read_tree, small_tree, write_tree
+from helpers import Command, read_tree, small_tree, write_tree
 
 
 @pytest.fixture(scope="module")
@@ -251,3 +251,21 @@ def test_samples_are_chosen_by_what_the_index_knows(packed: Path) -> None:
     ]
     assert expected
     assert sorted(int(batch["index"][0]) for batch in loader) == expected
+
+
+def test_the_index_alone_answers_for_labels_keys_and_facts(
+    command: Command, copy: Path, packed: Path
+) -> None:
+    for shard in copy.glob("*.tar"):
+        shard.unlink()
+    whole, data = pt.Dataset(packed), pt.Dataset(copy)
+    assert np.array_equal(data.labels, whole.labels)
+    assert list(data.keys) == list(whole.keys)
+    assert (len(data), data.classes, data.splits) == (len(whole), whole.classes, whole.splits)
+    assert pt.info(copy).classes == pt.info(packed).classes
+    facts, expected = (command("info", path, "--json").json() for path in (copy, packed))
+    for name in ("samples", "payload_bytes", "fields", "classes", "sample_bytes", "shards"):
+        assert facts[name] == expected[name]
+    assert command("ls", copy).out.splitlines() == list(whole.keys)
+    with pytest.raises(pt.CorruptError, match="is missing; restore it"):
+        data[0]
