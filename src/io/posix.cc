@@ -60,8 +60,8 @@ class PosixStorage final : public Storage {
     const FileInfo info = file_info(found);
     if (info.kind != FileKind::file) {
       ::close(descriptor);
-      return Status(Code::invalid,
-                    info.kind == FileKind::folder ? "is a folder, not a file" : "is no regular file")
+      return Status(Code::invalid, info.kind == FileKind::folder ? "is a folder, not a file; name a file"
+                                                                 : "is no regular file; name one")
           .at(printable(path));
     }
     ::fcntl(descriptor, F_SETFL, 0);  // for io_uring, O_NONBLOCK would mean: only what is in memory

@@ -31,7 +31,7 @@ Result<TargetState> look_at(Storage& storage, const std::string& to) {
     return info.status();
   }
   if (info->kind != FileKind::folder)
-    return Status(Code::invalid, "exists and is no folder").at(printable(to));
+    return Status(Code::invalid, "exists and is no folder; choose another").at(printable(to));
   bool empty = true;
   PACKTRAIN_TRY(storage.list(to, [&](FolderEntry&&) { return empty = false; }));
   return empty ? TargetState::empty_folder : TargetState::folder;
@@ -84,8 +84,10 @@ Status check_room(const ExtractPlan& plan, const std::string& to) {
   }
   const uint64_t memory = granted().memory_available;
   if (memory > 0 && plan.largest_field() > memory) {
-    return Status(Code::no_room, fmt::format("the largest field takes {} of memory, and {} are left",
-                                             bytes_in_words(plan.largest_field()), bytes_in_words(memory)));
+    return Status(Code::no_room,
+                  fmt::format("the largest field takes {} of memory, and {} are left; give the job more, or "
+                              "leave the field out with --fields",
+                              bytes_in_words(plan.largest_field()), bytes_in_words(memory)));
   }
   return {};
 }
@@ -261,7 +263,8 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
                               const ExtractOptions& options) {
   std::string to = options.to;
   while (to.size() > 1 && to.ends_with('/')) to.pop_back();
-  if (to.empty()) return Status(Code::invalid, "the folder to extract to is missing");
+  if (to.empty())
+    return Status(Code::invalid, "the folder to extract to is missing; name it behind the dataset");
   PACKTRAIN_ASSIGN(state, look_at(storage, to));
   if (state == TargetState::folder && !options.overwrite) {
     return Status(Code::invalid,

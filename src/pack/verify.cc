@@ -215,8 +215,11 @@ Result<VerifyReport> verify_folder(Storage& storage, const std::string& folder,
   Findings findings(options.max_findings);
   const Result<std::string> text = read_whole(storage, folder + "/manifest.json");
   if (!text.ok() && text.status().code() != Code::not_found) return text.status();
-  Result<Manifest> manifest = text.ok() ? Manifest::decode(*text)
-                                        : Result<Manifest>(Status(Code::corrupt, "the manifest is missing"));
+  Result<Manifest> manifest =
+      text.ok() ? Manifest::decode(*text)
+                : Result<Manifest>(Status(
+                      Code::corrupt,
+                      "the manifest is missing; restore it from another copy, or make the dataset again"));
   if (!manifest.ok()) {
     if (manifest.status().code() != Code::corrupt) return manifest.status().at(folder + "/manifest.json");
     findings.add({"manifest.json", "", "", 0, manifest.status().message()});

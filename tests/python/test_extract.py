@@ -132,11 +132,8 @@ def test_a_missing_shard_is_named_and_the_rest_can_be_had(
 ) -> None:
     data = pt.Dataset(copy)
     lost = sorted(copy.glob("train-*.tar"))[-1]
-    in_it = {
-        member.name.rpartition(".")[0]
-        for member in tarfile.open(lost).getmembers()
-        if member.name.endswith(".jpg")
-    }
+    with tarfile.open(lost) as archive:
+        in_it = {name.rpartition(".")[0] for name in archive.getnames() if name.endswith(".jpg")}
     lost.unlink()
     for call in (
         ["extract", copy, tmp_path / "back"],
