@@ -18,7 +18,7 @@ struct StringMapping : Mapping {
   std::string text;
 };
 
-Status missing(const ShardSpec& shard) {
+Status shard_is_missing(const ShardSpec& shard) {
   return lies_inside(shard)
              ? Status(Code::corrupt,
                       "the shard is missing; restore it from another copy or pack again, packtrain verify "
@@ -209,7 +209,8 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
   auto found = storage_.open(shard_path(shard));
   if (!found.ok()) {
     // The caller named a dataset that is there: what is gone is a matter of its data, not of the call.
-    return found.status().code() == Code::not_found ? missing(spec).at(shard_path(shard)) : found.status();
+    return found.status().code() == Code::not_found ? shard_is_missing(spec).at(shard_path(shard))
+                                                    : found.status();
   }
   std::unique_ptr<File> file = std::move(*found);
   const bool of_use = salvage_ && !spec.hash.empty() && file->size() < spec.bytes;

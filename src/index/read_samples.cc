@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/give_back.h"
 #include "base/words.h"
 #include "index/open_dataset.h"
 #include "index/rows.h"
@@ -8,7 +9,9 @@ namespace packtrain {
 namespace {
 
 constexpr uint32_t kSampleReadsInFlight = 32;
-constexpr std::chrono::seconds kLookEvery{1};  // at a shard without checks
+constexpr uint64_t kMostBytesInFlight = 64 << 20;  // but for one sample
+constexpr uint64_t kMostBytesKept = 4 << 20;       // for the next sample of a slot
+constexpr std::chrono::seconds kLookEvery{1};      // at a shard without checks
 
 }  // namespace
 
@@ -218,9 +221,16 @@ Status OpenDataset::read_many(
   auto reads = storage_.reads(kSampleReadsInFlight);
   std::vector<Read*> finished(slots.size());
   size_t submitted = 0;
+  uint64_t in_flight = 0;
+  const auto length_of = [&](uint64_t sample) {
+    return sample < rows_.length.size() ? uint64_t{rows_.length[sample]} : 0;
+  };
   for (size_t next = 0; next < samples.size(); ++next) {
     std::vector<Read*> batch;
     for (; submitted < samples.size() && submitted < next + slots.size(); ++submitted) {
+      const uint64_t length = length_of(samples[submitted]);
+      if (submitted > next && in_flight + length > kMostBytesInFlight) break;
+      in_flight += length;
       Slot& slot = slots[submitted % slots.size()];
       slot.done = false;
       slot.read.status = plan_row(samples[submitted], slot.bytes, slot.read);
@@ -240,6 +250,8 @@ Status OpenDataset::read_many(
     Status status = slot.read.status;
     if (status.ok()) status = finish_row(samples[next], slot.bytes, check);
     if (!each(next, status, slot.bytes)) return Status(Code::stopped, "stopped by the caller");
+    in_flight -= length_of(samples[next]);
+    if (slot.bytes.buffer.size() > kMostBytesKept) give_back(slot.bytes.buffer);
   }
   return {};
 }

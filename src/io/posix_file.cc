@@ -65,7 +65,7 @@ namespace {
 
 // What whoever named the path can do about it; empty where status_from_errno has said it, or nothing is
 // known.
-std::string_view advice(int error) {
+std::string_view next_step(int error) {
   switch (error) {
     case ENOENT:
       return "; check the name";
@@ -100,7 +100,7 @@ Status path_error(int error, std::string_view doing, std::string_view path) {
   const Status status = status_from_errno(error, doing);
   Code code = status.code();
   if (error == EEXIST || error == ENOTEMPTY || error == EISDIR || error == ENAMETOOLONG) code = Code::invalid;
-  return Status(code, status.message() + std::string(advice(error))).at(printable(path));
+  return Status(code, status.message() + std::string(next_step(error))).at(printable(path));
 }
 
 }  // namespace packtrain

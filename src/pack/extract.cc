@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/give_back.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "base/words.h"
 #include "format/index_containers.h"
 #include "pack/extract_part.h"
 #include "pack/extract_plan.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
@@ -165,6 +167,32 @@ class FileMaker {
       }
       return {};
     }
+    for (size_t i = 0; i < samples.size() && !failed_;) {
+      if (const uint64_t bytes = bytes_of_all(samples[i]); bytes >= MemoryGate::kSmall) {
+        PACKTRAIN_TRY(make_large(samples.subspan(i++, 1), bytes));
+        continue;
+      }
+      const size_t first = i++;
+      while (i < samples.size() && bytes_of_all(samples[i]) < MemoryGate::kSmall) ++i;
+      PACKTRAIN_TRY(make_run(samples.subspan(first, i - first)));
+    }
+    return {};
+  }
+
+  // As many bytes as the sample takes in memory.
+  uint64_t bytes_of_all(uint64_t sample) const {
+    uint64_t bytes = 0;
+    for (uint32_t field = 0; field < dataset_.manifest().fields.size(); ++field)
+      bytes += dataset_.locate(sample, field).length;
+    return bytes;
+  }
+
+  Status make_large(std::span<const uint64_t> sample, uint64_t bytes) {
+    PACKTRAIN_ASSIGN(hold, gate_.hold(bytes));
+    return make_run(sample);
+  }
+
+  Status make_run(std::span<const uint64_t> samples) {
     Status status;
     const Status done = dataset_.read_many(
         samples, true, [&](size_t position, const Status& read, const SampleBytes& sample_bytes) {
@@ -181,6 +209,9 @@ class FileMaker {
 
   Status make_chosen_files(uint64_t sample, std::vector<std::vector<std::byte>>& bytes) {
     const std::vector<uint32_t>& fields = plan_.fields();
+    uint64_t chosen_bytes = 0;
+    for (const uint32_t field : fields) chosen_bytes += dataset_.locate(sample, field).length;
+    PACKTRAIN_ASSIGN(hold, gate_.hold(chosen_bytes));
     for (size_t i = 0; i < fields.size(); ++i) {
       if (!dataset_.locate(sample, fields[i]).present) continue;
       const Status read = dataset_.read(sample, fields[i], bytes[i]);
@@ -188,6 +219,7 @@ class FileMaker {
     }
     for (size_t i = 0; i < fields.size(); ++i) {
       if (dataset_.locate(sample, fields[i]).present) PACKTRAIN_TRY(make_file(sample, fields[i], bytes[i]));
+      if (chosen_bytes >= MemoryGate::kSmall) give_back(bytes[i]);
     }
     return {};
   }
@@ -240,6 +272,7 @@ class FileMaker {
   const uint64_t skip_bad_;
   WriteOptions write_;
   ProgressMeter meter_;
+  MemoryGate gate_;
   std::atomic<uint64_t> files_{0}, bytes_{0};
   std::atomic<size_t> next_turn_{0};
   std::atomic<bool> failed_{false};

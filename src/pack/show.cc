@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "base/words.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "pack/show_charts.h"
 #include "pack/show_facts.h"
@@ -72,6 +73,13 @@ std::string figure(const Dataset& dataset, uint64_t sample, const Tile& tile) {
                      tile.html, shown.empty() ? "" : "<b title=\"" + shown + "\">" + shown + "</b>", name);
 }
 
+uint64_t bytes_of_sample(const Dataset& dataset, uint64_t sample) {
+  uint64_t bytes = 0;
+  for (uint32_t field = 0; field < dataset.manifest().fields.size(); ++field)
+    bytes += dataset.locate(sample, field).length;
+  return bytes;
+}
+
 // The contact sheet, and what sizes of images were met on the way. A sample that cannot be read is shown as
 // such.
 Result<std::string> contact_sheet(const Dataset& dataset, const std::vector<uint64_t>& chosen,
@@ -82,10 +90,17 @@ Result<std::string> contact_sheet(const Dataset& dataset, const std::vector<uint
   const size_t turns = (chosen.size() + kTilesPerTurn - 1) / kTilesPerTurn;
   std::vector<Status> outcomes(turns);
   std::atomic<size_t> next{0};
+  MemoryGate gate;
   const uint32_t jobs = options.jobs > 0 ? options.jobs : granted().cores;
   run_on("show", static_cast<uint32_t>(std::clamp<size_t>(turns, 1, jobs)), [&](uint32_t) {
     for (size_t turn = next++; turn < turns; turn = next++) {
       const size_t first = turn * kTilesPerTurn, count = std::min(kTilesPerTurn, chosen.size() - first);
+      uint64_t largest = 0;
+      for (size_t i = first; i < first + count; ++i)
+        largest = std::max(largest, bytes_of_sample(dataset, chosen[i]));
+      const auto hold = gate.hold(largest);
+      outcomes[turn] = hold.status();
+      if (!hold.ok()) continue;
       outcomes[turn] = dataset.read_many(std::span(chosen).subspan(first, count), true,
                                          [&](size_t position, const Status& read, const SampleBytes& sample) {
                                            tiles[first + position] =

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "pack/findings.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "pack/sequential_reader.h"
 #include "pack/verify_folder.h"
@@ -84,6 +85,7 @@ class ShardsCheck {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Unit> units_;
   std::atomic<bool> structure_only_{false};
+  MemoryGate gate_;
 };
 
 void ShardsCheck::plan(uint32_t jobs) {
@@ -138,7 +140,8 @@ Status ShardsCheck::run() {
 Status ShardsCheck::work(const Unit& unit, SequentialReader& reader) {
   if (meter_.stopped()) return Status(Code::stopped, "stopped; nothing was changed");
   if (unit.kind == Kind::names) return check_names(*facts_.dataset, unit.first, unit.end, findings_);
-  if (unit.kind == Kind::decoded) return check_decoded(*facts_.dataset, unit.first, unit.end, findings_);
+  if (unit.kind == Kind::decoded)
+    return check_decoded(*facts_.dataset, unit.first, unit.end, gate_, findings_);
   Shard& shard = *shards_[unit.shard];
   std::call_once(shard.opened, [&] { open(shard); });
   PACKTRAIN_TRY(shard.open_status);
