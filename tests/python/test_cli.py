@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import tarfile
@@ -485,3 +486,30 @@ def test_an_error_says_what_to_do_next(
     assert advice in ran.last_line
     assert ran.error.count("\n") <= 2, "one sentence, not a flood"
     assert {name: data for name, data in read_tree(troubles).items() if name in before} == before
+
+
+def test_show_draws_what_the_data_are(command: Command, packed: Path, tmp_path: Path) -> None:
+    """Bars stand for real numbers: a row for each class, a histogram of all samples, a bar for each shard."""
+    assert command("show", packed, "-o", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text()
+    data = pt.Dataset(packed)
+    rows = re.findall(
+        r'<span class="name" title="([^"]*)">.*?width:([0-9.]+)%.*?<span class="count">(\d+)</span>', page
+    )
+    counts = {name: int(count) for name, _, count in rows}
+    assert counts == pt.info(packed).classes
+    largest = max(counts.values())
+    assert all(abs(float(width) - 100 * counts[name] / largest) < 0.1 for name, width, _ in rows)
+
+    def bars(heading: str) -> list[tuple[float, str]]:
+        section = page.split(f"<h2>{heading}</h2>", 1)[1].split("<h2>", 1)[0]
+        found = re.findall(r'<rect class="bar"[^>]*height="([0-9.]+)"><title>([^<]*)</title>', section)
+        return [(float(height), title) for height, title in found]
+
+    sizes = bars("Bytes per sample")
+    assert len(sizes) > 1
+    assert max(height for height, _ in sizes) > 50
+    assert sum(int(re.findall(r"(\d+) sample", title)[0]) for _, title in sizes) == len(data)
+    assert len(bars("Shards")) == len(data.shards)
+    assert all(height > 0 for height, _ in bars("Shards"))
+    assert page.split("<h2>Image sizes</h2>", 1)[1].split("</section>", 1)[0].count("<svg") == 1

@@ -173,3 +173,28 @@ def test_an_index_whose_container_was_moved_says_what_to_do(command: Command, tm
     assert ran.code == 1
     assert "a.tar" in ran.last_line
     assert "packtrain index again" in ran.last_line
+
+
+def test_long_names_come_back_and_those_that_no_file_can_have_are_refused_with_a_way_out(
+    command: Command, tmp_path: Path
+) -> None:
+    long_path = "/".join(["b", "y" * 150, "z" * 196 + ".txt"])  # 300 and more bytes, in parts that fit
+    write_tree(tmp_path / "tree", {long_path: b"long", "c/1.txt": b"short", "a" * 251 + "/x.txt": b"folder"})
+    pt.pack(tmp_path / "tree", tmp_path / "tree.pt", sync=False)
+    assert command("extract", tmp_path / "tree.pt", tmp_path / "back").code == 0
+    assert read_tree(tmp_path / "back") == read_tree(tmp_path / "tree")
+
+    impossible = "a/" + "x" * 300 + ".txt"  # a tar may hold it, a filesystem not
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(tmp_path / "tree" / "c" / "1.txt", arcname="c/1.txt")
+        archive.add(tmp_path / "tree" / "c" / "1.txt", arcname=impossible)
+    pt.pack(tmp_path / "a.tar", tmp_path / "a.pt", sync=False)
+    data = pt.Dataset(tmp_path / "a.pt")
+    assert [data.path_of(i, "txt") for i in range(2) if data[i]["cls"] == 0] == [impossible]
+    refused = command("extract", tmp_path / "a.pt", tmp_path / "out")
+    assert refused.code == 2
+    for word in ("304 bytes", "255", "--by-key"):
+        assert word in refused.last_line
+    assert sorted(path.name for path in tmp_path.glob("out*")) == []
+    assert command("extract", tmp_path / "a.pt", tmp_path / "out", "--by-key").code == 0
+    assert sorted(read_tree(tmp_path / "out").values()) == [b"short", b"short"]
