@@ -134,7 +134,7 @@ void look_at_limits(Run& run, Table& table) {
   run.result().set("limits", limits);
   std::string words = files.rlim_cur == RLIM_INFINITY ? "no limit" : count_in_words(files.rlim_cur);
   words += few ? ": few, as every open shard takes one" : ": enough, every open shard takes one";
-  if (few) words += can_rise ? "; raise it with ulimit -n" : "; only the administrator can raise it";
+  if (few) words += can_rise ? "; raised when more are needed" : "; only the administrator can raise it";
   table.row({"open files", words});
   table.row(
       {"locked memory", (locked.rlim_cur == RLIM_INFINITY ? "no limit" : bytes_in_words(locked.rlim_cur)) +

@@ -120,7 +120,7 @@ std::function<Status(Run&)> declare_info(Options& options) {
       .positional("DATASET", *path, kDatasetHelp);
   return [path](Run& run) -> Status {
     PACKTRAIN_ASSIGN(dataset, open_for(run, *path));
-    PACKTRAIN_ASSIGN(text, describe(*dataset, run.progress()));
+    PACKTRAIN_ASSIGN(text, describe(*dataset, run.progress(), run.jobs()));
     PACKTRAIN_ASSIGN(info, Json::parse(text));
     say_all(info, *dataset, run);
     run.result() = std::move(info);

@@ -70,8 +70,9 @@ Status parse_task(const std::string& text, PackOptions& options) {
                count = number_of("SLURM_ARRAY_TASK_COUNT"), last = number_of("SLURM_ARRAY_TASK_MAX");
     if (element && first && last && count) return parse_array({*element, *first, *last, *count}, options);
     if (std::getenv("SLURM_STEP_ID") && step_task && step_tasks) return {};  // a step of one task
-    return Status(Code::invalid,
-                  "--task slurm needs an srun step of several tasks or a job array; neither is here");
+    return Status(
+        Code::invalid,
+        "--task slurm needs an srun step of several tasks or a job array; neither is here; give --task i/n");
   }
   const size_t slash = text.find('/');
   const auto task = number_in(text.substr(0, slash));

@@ -52,6 +52,7 @@ Status run_show(const ShowArguments& arguments, Run& run) {
   options.samples = static_cast<uint32_t>(arguments.samples);
   options.seed = arguments.seed;
   options.split = arguments.split;
+  options.jobs = run.jobs();
   options.progress = run.progress();
   PACKTRAIN_ASSIGN(page, show_page(*dataset, options));
   if (to_stdout) {

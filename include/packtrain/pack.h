@@ -199,12 +199,13 @@ Result<SynthReport> synth(Storage& storage, const SynthOptions& options);
 // What is in a dataset, as one JSON object: counts, splits, fields, classes, sizes, image sizes, evenness of
 // shards, how it came to be. One pass over the rows; payload is read only for the heads of a few images whose
 // sizes are not recorded.
-Result<std::string> describe(const Dataset& dataset, const Progress& progress = {});
+Result<std::string> describe(const Dataset& dataset, const Progress& progress = {}, uint32_t jobs = 0);
 
 struct ShowOptions {
   uint32_t samples = 64;  // on the contact sheet
   uint64_t seed = 0;
   std::string split;
+  uint32_t jobs = 0;
   Progress progress;
 };
 // One self-contained HTML page: contact sheet, class histogram, size and shape distributions, evenness of

@@ -304,17 +304,20 @@ void bind_show(nb::module_& module) {
   module.def(
       "show",
       [](const Path& dataset, const Path& out, uint32_t samples, uint64_t seed,
-         const std::optional<std::string>& split, const ProgressCallback& progress) {
+         const std::optional<std::string>& split, uint32_t jobs, const ProgressCallback& progress) {
         check(call_long(progress, [&](const Progress& hook) -> Status {
           PACKTRAIN_ASSIGN(opened, open_dataset(posix_storage(), dataset.name, {.progress = hook}));
-          PACKTRAIN_ASSIGN(
-              page, show_page(*opened, {.samples = samples, .seed = seed, .split = split.value_or("")}));
+          PACKTRAIN_ASSIGN(page, show_page(*opened, {.samples = samples,
+                                                     .seed = seed,
+                                                     .split = split.value_or(""),
+                                                     .jobs = jobs,
+                                                     .progress = hook}));
           return write_whole(posix_storage(), out.name, as_bytes(page),
                              {.token = process_token(), .replace = true});
         }));
       },
       nb::arg("dataset"), nb::arg("out"), nb::kw_only(), nb::arg("samples") = 64, nb::arg("seed") = 0,
-      nb::arg("split") = nb::none(), nb::arg("progress") = nb::none(),
+      nb::arg("split") = nb::none(), nb::arg("jobs") = 0, nb::arg("progress") = nb::none(),
       "Writes one self-contained HTML page: contact sheet, class histogram, sizes, evenness of shards.\n\n"
       "A file of the name `out` is replaced.");
 }

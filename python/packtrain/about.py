@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,16 @@ class Info:
     largest_shard_samples: int
 
 
-def info(dataset: str | os.PathLike[str] | _core.Dataset) -> Info:
-    """What is in a dataset: counts, fields, splits, classes, evenness of shards."""
-    data = dataset if isinstance(dataset, _core.Dataset) else _core.Dataset(dataset)
+def info(
+    dataset: str | os.PathLike[str] | _core.Dataset,
+    *,
+    progress: Callable[[_core.Progress], object] | None = None,
+) -> Info:
+    """What is in a dataset: counts, fields, splits, classes, evenness of shards.
+
+    `progress` is called while containers without an index are indexed, which is all that takes time.
+    """
+    data = dataset if isinstance(dataset, _core.Dataset) else _core.Dataset(dataset, progress=progress)
     labels: Any = data.labels
     known = labels[labels != _core.NO_LABEL]
     names = data.classes

@@ -77,8 +77,10 @@ Status status_from_errno(int error, std::string_view doing) {
       code = Code::not_found;
       break;
     case EMFILE:
+      advice = " (as many as this process may ever open, see ulimit -Hn; ask for more, or make fewer shards)";
+      break;
     case ENFILE:
-      advice = " (raise the limit with ulimit -n)";
+      advice = " (on the whole machine; try again when it has less to do)";
       break;
     default:
       break;

@@ -75,7 +75,8 @@ Result<CheckKind> parse_check(const std::string& name) {
   for (CheckKind kind : {CheckKind::none, CheckKind::crc32, CheckKind::crc32c}) {
     if (name == check_kind_name(kind)) return kind;
   }
-  return Status(Code::unsupported, "a field has checks of a kind this version does not know: " + name);
+  return Status(Code::unsupported, "a field has checks of a kind this version does not know: " + name +
+                                       "; use a newer packtrain");
 }
 
 }  // namespace
@@ -128,7 +129,9 @@ std::string Manifest::encode() {
 }
 
 Result<Manifest> Manifest::decode(std::string_view bytes) {
-  const Status damaged(Code::corrupt, "the manifest is damaged or cut short: its own hash does not match");
+  const Status damaged(Code::corrupt,
+                       "the manifest is damaged or cut short: its own hash does not match; restore "
+                       "manifest.json from another copy, or pack again");
   if (bytes.size() < kTailBytes) return damaged;
   const std::string_view body = bytes.substr(0, bytes.size() - kTailBytes), tail = bytes.substr(body.size());
   Manifest manifest;
@@ -139,7 +142,8 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
 
   PACKTRAIN_ASSIGN(json, Json::parse(bytes));
   if (json["kind"].as_string() != kMagic)
-    return Status(Code::corrupt, "this is not the manifest of a packtrain dataset");
+    return Status(Code::corrupt,
+                  "this is not the manifest of a packtrain dataset; name a folder that packtrain made");
   manifest.version = static_cast<uint32_t>(json["version"].as_uint());
   if (manifest.version != 1) {
     return Status(Code::unsupported, "the dataset has format version " + std::to_string(manifest.version) +
@@ -147,7 +151,8 @@ Result<Manifest> Manifest::decode(std::string_view bytes) {
   }
   manifest.form = json["form"].as_string();
   if (manifest.form != "rows" && manifest.form != "general") {
-    return Status(Code::unsupported, "the index has a form this version does not know: " + manifest.form);
+    return Status(Code::unsupported, "the index has a form this version does not know: " + manifest.form +
+                                         "; use a newer packtrain");
   }
   manifest.samples = json["samples"].as_uint();
   uint64_t next = 0;

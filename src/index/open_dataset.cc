@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "index/rows.h"
+#include "index/shard_place.h"
 
 namespace packtrain {
 namespace {
@@ -16,6 +17,23 @@ struct StringMapping : Mapping {
   Bytes bytes() const override { return as_bytes(text); }
   std::string text;
 };
+
+Status shard_is_missing(const ShardSpec& shard) {
+  return lies_inside(shard)
+             ? Status(Code::corrupt,
+                      "the shard is missing; restore it from another copy or pack again, packtrain verify "
+                      "names all that is lost")
+             : Status(Code::corrupt,
+                      "the container that was indexed is missing; put it back, or run packtrain index again "
+                      "where it lies now");
+}
+
+// A file that every dataset has.
+Result<std::unique_ptr<Mapping>> map_own(Storage& storage, const std::string& path) {
+  auto mapping = storage.map(path);
+  if (mapping.ok() || mapping.status().code() != Code::not_found) return mapping;
+  return Status(Code::corrupt, "is missing; " + std::string(kRestore)).at(path);
+}
 
 Result<std::string_view> piece(std::span<const uint64_t> ends, std::string_view bytes, uint64_t i) {
   const uint64_t begin = i > 0 ? ends[i - 1] : 0, end = ends[i];
@@ -121,7 +139,7 @@ Result<const Names*> OpenDataset::names() const {
   if (names_mapping_) {
     names->mapping = std::move(names_mapping_);
   } else {
-    PACKTRAIN_ASSIGN(mapping, storage_.map(folder_ + "/names.npz"));
+    PACKTRAIN_ASSIGN(mapping, map_own(storage_, folder_ + "/names.npz"));
     names->mapping = std::move(mapping);
   }
   const auto load = [&]() -> Status {
@@ -187,12 +205,21 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
   if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
   Lock lock(open_mutex_);
   if (const File* file = files_[shard].load(std::memory_order_acquire)) return file;
-  PACKTRAIN_ASSIGN(file, storage_.open(shard_path(shard)));
   const ShardSpec& spec = manifest_.shards[shard];
+  auto found = storage_.open(shard_path(shard));
+  if (!found.ok()) {
+    // The caller named a dataset that is there: what is gone is a matter of its data, not of the call.
+    return found.status().code() == Code::not_found ? shard_is_missing(spec).at(shard_path(shard))
+                                                    : found.status();
+  }
+  std::unique_ptr<File> file = std::move(*found);
   const bool of_use = salvage_ && !spec.hash.empty() && file->size() < spec.bytes;
   if (file->size() != spec.bytes && !of_use) {
-    return Status(Code::corrupt, "has " + std::to_string(file->size()) + " bytes instead of " +
-                                     std::to_string(spec.bytes) + ": it was cut, changed or replaced")
+    return Status(Code::corrupt,
+                  "has " + std::to_string(file->size()) + " bytes instead of " + std::to_string(spec.bytes) +
+                      ": it was cut, changed or replaced; " +
+                      (lies_inside(spec) ? "restore it from another copy or pack again"
+                                         : "run packtrain index again if it is as it should be"))
         .at(shard_path(shard));
   }
   // Where checks are recorded, every read compares them, and a copy with another date is as good.
@@ -256,7 +283,10 @@ Result<std::shared_ptr<Dataset>> Dataset::open(Storage& storage, std::string_vie
   auto text = read_whole(storage, path + "/manifest.json");
   if (!text.ok()) {
     if (text.status().code() == Code::not_found) {
-      return Status(Code::not_found, "is not a packtrain dataset: it has no manifest.json").at(path);
+      return Status(Code::not_found,
+                    "is not a packtrain dataset: it has no manifest.json; make one of it with "
+                    "packtrain pack, or name another folder")
+          .at(path);
     }
     return text.status();
   }
@@ -264,7 +294,7 @@ Result<std::shared_ptr<Dataset>> Dataset::open(Storage& storage, std::string_vie
   if (!manifest.ok()) return manifest.status().at(path + "/manifest.json");
   auto dataset = std::make_shared<OpenDataset>(storage, path, std::move(manifest).value());
   const std::string index_path = path + "/index.npz";
-  PACKTRAIN_ASSIGN(index, storage.map(index_path));
+  PACKTRAIN_ASSIGN(index, map_own(storage, index_path));
   if (Status status = dataset->bind(std::move(index), nullptr); !status.ok()) return status.at(index_path);
   return std::shared_ptr<Dataset>(std::move(dataset));
 }

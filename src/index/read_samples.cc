@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/give_back.h"
 #include "base/words.h"
 #include "index/open_dataset.h"
 #include "index/rows.h"
@@ -8,7 +9,9 @@ namespace packtrain {
 namespace {
 
 constexpr uint32_t kSampleReadsInFlight = 32;
-constexpr std::chrono::seconds kLookEvery{1};  // at a shard without checks
+constexpr uint64_t kMostBytesInFlight = 64 << 20;  // but for one sample
+constexpr uint64_t kMostBytesKept = 4 << 20;       // for the next sample of a slot
+constexpr std::chrono::seconds kLookEvery{1};      // at a shard without checks
 
 }  // namespace
 
@@ -43,8 +46,9 @@ Status OpenDataset::read_block(uint64_t id, const Block& block, MutableBytes raw
     PACKTRAIN_TRY(decode(pipeline, stored, raw));
   }
   if (check && !matches(block.check_kind, block.check, raw)) {
-    return Status(Code::corrupt,
-                  "block " + std::to_string(id) + " does not match its check: the container is damaged");
+    return Status(Code::corrupt, "block " + std::to_string(id) +
+                                     " does not match its check: the container is damaged; restore it "
+                                     "from another copy");
   }
   return {};
 }
@@ -85,11 +89,14 @@ Status OpenDataset::read(uint64_t sample, uint32_t field, std::vector<std::byte>
     return Status(Code::not_found, "there is no sample " + std::to_string(sample) + "; the dataset has " +
                                        std::to_string(samples()));
   }
-  if (field >= manifest_.fields.size()) return Status(Code::not_found, "there is no such field");
+  if (field >= manifest_.fields.size())
+    return Status(Code::not_found, "there is no such field; packtrain info lists them");
   const auto work = [&]() -> Status {
     if (is_rows_) {
       const FieldLocation location = locate(sample, field);
-      if (!location.present) return Status(Code::not_found, "the sample has no such field");
+      if (!location.present)
+        return Status(Code::not_found,
+                      "the sample has no such field; packtrain info says how many samples have it");
       PACKTRAIN_ASSIGN(file, shard_file(location.shard));
       if (location.offset > file->size() || location.length > file->size() - location.offset) {
         return Status(Code::corrupt, "the index points behind the end of the shard; run packtrain verify");
@@ -97,12 +104,17 @@ Status OpenDataset::read(uint64_t sample, uint32_t field, std::vector<std::byte>
       out.resize(location.length);
       PACKTRAIN_TRY(storage_.read(*file, location.offset, out));
       if (check && !matches(location.check_kind, location.check, out)) {
-        return Status(Code::corrupt, "the bytes do not match their check: the shard is damaged");
+        return Status(
+            Code::corrupt,
+            "the bytes do not match their check: the shard is damaged; restore it from another copy or "
+            "pack again");
       }
       return {};
     }
     const uint64_t cell = cell_of(sample, field);
-    if (cell == UINT64_MAX) return Status(Code::not_found, "the sample has no such field");
+    if (cell == UINT64_MAX)
+      return Status(Code::not_found,
+                    "the sample has no such field; packtrain info says how many samples have it");
     PACKTRAIN_ASSIGN(length, cell_length(cell));
     out.resize(length);
     return read_cell(cell, out, check);
@@ -142,8 +154,11 @@ Status OpenDataset::finish_row(uint64_t sample, SampleBytes& out, bool check) co
     const Bytes data = Bytes(out.buffer).subspan(start, bytes);
     if (check && !columns.check.empty() &&
         !matches(manifest_.fields[field].check, columns.check[sample], data)) {
-      return at_sample(Status(Code::corrupt, "the bytes do not match their check: the shard is damaged"),
-                       sample, field);
+      return at_sample(
+          Status(Code::corrupt,
+                 "the bytes do not match their check: the shard is damaged; restore it from another copy or "
+                 "pack again"),
+          sample, field);
     }
     out.fields.push_back({field, data});
   }
@@ -206,9 +221,16 @@ Status OpenDataset::read_many(
   auto reads = storage_.reads(kSampleReadsInFlight);
   std::vector<Read*> finished(slots.size());
   size_t submitted = 0;
+  uint64_t in_flight = 0;
+  const auto length_of = [&](uint64_t sample) {
+    return sample < rows_.length.size() ? uint64_t{rows_.length[sample]} : 0;
+  };
   for (size_t next = 0; next < samples.size(); ++next) {
     std::vector<Read*> batch;
     for (; submitted < samples.size() && submitted < next + slots.size(); ++submitted) {
+      const uint64_t length = length_of(samples[submitted]);
+      if (submitted > next && in_flight + length > kMostBytesInFlight) break;
+      in_flight += length;
       Slot& slot = slots[submitted % slots.size()];
       slot.done = false;
       slot.read.status = plan_row(samples[submitted], slot.bytes, slot.read);
@@ -228,6 +250,8 @@ Status OpenDataset::read_many(
     Status status = slot.read.status;
     if (status.ok()) status = finish_row(samples[next], slot.bytes, check);
     if (!each(next, status, slot.bytes)) return Status(Code::stopped, "stopped by the caller");
+    in_flight -= length_of(samples[next]);
+    if (slot.bytes.buffer.size() > kMostBytesKept) give_back(slot.bytes.buffer);
   }
   return {};
 }

@@ -9,7 +9,7 @@ Result<std::string> read_whole(Storage& storage, std::string_view path, uint64_t
   PACKTRAIN_ASSIGN(file, storage.open(path));
   if (file->size() > limit)
     return Status(Code::invalid, "is " + bytes_in_words(file->size()) + " long; at most " +
-                                     bytes_in_words(limit) + " can be taken whole")
+                                     bytes_in_words(limit) + " can be taken whole; is it the right file?")
         .at(printable(path));
   std::string text(file->size(), '\0');
   PACKTRAIN_TRY(storage.read(*file, 0, std::as_writable_bytes(std::span(text.data(), text.size()))));

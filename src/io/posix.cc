@@ -9,6 +9,7 @@
 
 #include "base/words.h"
 #include "io/backends.h"
+#include "io/open_files.h"
 #include "io/posix_file.h"
 #include "io/posix_mapping.h"
 #include "io/posix_paths.h"
@@ -46,10 +47,8 @@ class PosixStorage final : public Storage {
   Result<std::unique_ptr<File>> open(std::string_view path) override {
     PACKTRAIN_ASSIGN(name, kernel_path(path));
     // O_NONBLOCK: a FIFO must not hold us until somebody writes to it.
-    int descriptor;
-    do {
-      descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    } while (descriptor < 0 && errno == EINTR);
+    const int descriptor =
+        open_descriptor([&] { return ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); });
     if (descriptor < 0) return path_error(errno, "cannot open", path);
     struct stat found;
     if (::fstat(descriptor, &found) != 0) {
@@ -60,8 +59,8 @@ class PosixStorage final : public Storage {
     const FileInfo info = file_info(found);
     if (info.kind != FileKind::file) {
       ::close(descriptor);
-      return Status(Code::invalid,
-                    info.kind == FileKind::folder ? "is a folder, not a file" : "is no regular file")
+      return Status(Code::invalid, info.kind == FileKind::folder ? "is a folder, not a file; name a file"
+                                                                 : "is no regular file; name one")
           .at(printable(path));
     }
     ::fcntl(descriptor, F_SETFL, 0);  // for io_uring, O_NONBLOCK would mean: only what is in memory
@@ -176,9 +175,15 @@ FileKind kind_of_entry(unsigned char type) {
 
 Status PosixStorage::list(std::string_view folder, const std::function<bool(FolderEntry&&)>& each) {
   PACKTRAIN_ASSIGN(name, kernel_path(folder));
-  const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(::opendir(name.empty() ? "." : name.c_str()),
-                                                        ::closedir);
-  if (open_folder == nullptr) return path_error(errno, "cannot list", folder);
+  const int descriptor = open_descriptor(
+      [&] { return ::open(name.empty() ? "." : name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (descriptor < 0) return path_error(errno, "cannot list", folder);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(::fdopendir(descriptor), ::closedir);
+  if (open_folder == nullptr) {
+    const int error = errno;
+    ::close(descriptor);
+    return path_error(error, "cannot list", folder);
+  }
   for (;;) {
     errno = 0;
     const dirent* found = ::readdir(open_folder.get());

@@ -61,25 +61,46 @@ Status ended_early(const PosixFile& file, uint64_t offset, uint64_t wanted) {
       .at(printable(file.path()) + " @ " + std::to_string(offset));
 }
 
-Status path_error(int error, std::string_view doing, std::string_view path) {
-  Status status = status_from_errno(error, doing);
+namespace {
+
+// What whoever named the path can do about it; empty where status_from_errno has said it, or nothing is
+// known.
+std::string_view next_step(int error) {
   switch (error) {
+    case ENOENT:
+      return "; check the name";
+    case ENOTDIR:
+      return ": a part of the path is a file; check the name";
     case EEXIST:
     case ENOTEMPTY:
+      return "; choose another name, or remove what is there";
     case EISDIR:
+      return "; name a file";
     case ENAMETOOLONG:
-      status = Status(Code::invalid, status.message());
-      break;
-    case ENOTDIR:
-      status = Status(Code::not_found, status.message());
-      break;
-    case EMFILE:
-      status = Status(status.code(), status.message() + " in this process; raise the limit with ulimit -n");
-      break;
+      return "; choose a shorter one";
+    case ELOOP:
+      return "; remove the circle of links";
+    case EACCES:
+    case EPERM:
+      return "; ask its owner for access";
+    case EROFS:
+      return "; choose another place";
+    case EIO:
+    case ESTALE:
+    case ETIMEDOUT:
+      return ": the storage failed; try again, and tell whoever looks after it if that does not help";
     default:
-      break;
+      return "";
   }
-  return status.at(printable(path));
+}
+
+}  // namespace
+
+Status path_error(int error, std::string_view doing, std::string_view path) {
+  const Status status = status_from_errno(error, doing);
+  Code code = status.code();
+  if (error == EEXIST || error == ENOTEMPTY || error == EISDIR || error == ENAMETOOLONG) code = Code::invalid;
+  return Status(code, status.message() + std::string(next_step(error))).at(printable(path));
 }
 
 }  // namespace packtrain

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "io/open_files.h"
 
 namespace packtrain {
 
@@ -67,7 +68,7 @@ int rename_file(const char* from, const char* to, bool replace) {
 }
 
 int sync_folder_of_names(const char* folder) {
-  const int descriptor = ::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = open_descriptor([&] { return ::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) return errno;
   int error = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/words.h"
+#include "io/open_files.h"
 #include "io/posix_file.h"
 #include "io/posix_paths.h"
 
@@ -176,11 +177,12 @@ Result<std::unique_ptr<Writer>> create_posix_writer(std::string_view path, uint6
   // Never through a link that somebody else put there: a part is a new file, or one of ours.
   int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   if (!options.resume) flags |= O_EXCL;
-  int descriptor = ::open(part.c_str(), flags, 0666);
+  const auto open_part = [&] { return ::open(part.c_str(), flags, 0666); };
+  int descriptor = open_descriptor(open_part);
   if (descriptor < 0 && errno == EEXIST) {  // left by an earlier attempt
     if (::unlink(part.c_str()) != 0 && errno != ENOENT)
       return path_error(errno, "cannot remove the old part", part);
-    descriptor = ::open(part.c_str(), flags, 0666);
+    descriptor = open_descriptor(open_part);
   }
   if (descriptor < 0) return path_error(errno, "cannot create", part);
 

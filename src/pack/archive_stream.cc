@@ -115,6 +115,11 @@ class TarStream : public ArchiveStream {
     // compressed.
     const Status status = found.status();
     const bool can_recover = plain_ && status.code() == Code::corrupt && header_at_ > 0;
+    if (!can_recover && status.code() == Code::corrupt) {
+      return Status(status.code(), status.message() + "; fetch or make the archive again")
+          .at("@ " + std::to_string(header_at_))
+          .at(path_);
+    }
     return (can_recover ? with_way_out(status) : status).at("@ " + std::to_string(header_at_)).at(path_);
   }
 

@@ -235,6 +235,35 @@ TEST_F(PackTest, AFileThatVanishedDuringTheScanIsNobodysLossOnTheNextRun) {
   EXPECT_TRUE(report->bad.empty());
 }
 
+TEST_F(PackTest, AFileThatVanishesBetweenTheListAndTheLookCanBeLeftOutAndIsCounted) {
+  make_tree(20);
+  Faults faults;
+  faults.on = [](std::string_view name) { return name.ends_with("class0/3.jpg"); };
+  faults.fail_stat = 1;
+  faults.from_then_on = true;
+  faults.code = Code::not_found;
+  FaultyStorage storage(posix_storage(), faults);
+  PackReport failed;
+  const Status status = pack(storage, options("out"), &failed).status();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_TRUE(mentions(status.text(), "class0/3.jpg")) << status.text();
+  EXPECT_TRUE(mentions(status.text(), "--skip-bad 1")) << status.text();
+  EXPECT_EQ(failed.bad_samples, 1u);
+  EXPECT_FALSE(fs::exists(path("out")));
+  PackOptions lenient = options("out");
+  lenient.skip_bad = 1;
+  const auto report = pack(storage, lenient);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 19u);
+  EXPECT_EQ(report->bad_samples, 1u);
+  ASSERT_EQ(report->bad.size(), 1u);
+  EXPECT_TRUE(mentions(report->bad[0].path, "class0/3.jpg")) << report->bad[0].path;
+  auto dataset = Dataset::open(posix_storage(), path("out"));
+  ASSERT_TRUE(dataset.ok());
+  EXPECT_TRUE(mentions((*dataset)->manifest().source_json, "class0/3.jpg"))
+      << (*dataset)->manifest().source_json;
+}
+
 TEST_F(PackTest, ASourceThatChangedBetweenTasksIsNotPublished) {
   make_tree(40);
   const auto task = [&](uint32_t number, uint64_t skip_bad = 0) {

@@ -87,7 +87,8 @@ Status add_caption_table(ScanContext& context, const Source& source, TableText& 
     if (row.size() != columns.size())
       return Status(Code::corrupt, "line " + std::to_string(table.line()) + " has " +
                                        std::to_string(row.size()) + " cells, but the header has " +
-                                       std::to_string(columns.size()))
+                                       std::to_string(columns.size()) +
+                                       "; quote cells that hold the separator")
           .at(printable(source.path));
     Json further = Json::object();
     for (size_t i = 0; i < row.size(); ++i)
@@ -110,10 +111,13 @@ Status add_coco_captions(ScanContext& context, const Source& source, const Json&
   for (const Json& image : document["images"].items()) {
     const std::string& name = image["file_name"].as_string();
     if (name.empty() || image["id"].is_null())
-      return Status(Code::corrupt, "an entry of \"images\" has no id or no file_name")
+      return Status(Code::corrupt,
+                    "an entry of \"images\" has no id or no file_name; mend it, or leave it out")
           .at(printable(source.path));
     if (!names.try_emplace(image["id"].dump(), &name).second)
-      return Status(Code::corrupt, "two images have the id " + image["id"].dump()).at(printable(source.path));
+      return Status(Code::corrupt,
+                    "two images have the id " + image["id"].dump() + "; give one of them another")
+          .at(printable(source.path));
     Json further = Json::object();
     further.set("image_id", image["id"]);
     captions.add_image(name, std::move(further));
@@ -121,8 +125,9 @@ Status add_coco_captions(ScanContext& context, const Source& source, const Json&
   for (const Json& annotation : document["annotations"].items()) {
     const auto name = names.find(annotation["image_id"].dump());
     if (name == names.end())
-      return Status(Code::corrupt, "a caption belongs to image " + annotation["image_id"].dump() +
-                                       ", which is not among the images")
+      return Status(Code::corrupt,
+                    "a caption belongs to image " + annotation["image_id"].dump() +
+                        ", which is not among the images; leave the caption out, or add the image")
           .at(printable(source.path));
     captions.add(*name->second, trimmed(annotation["caption"].as_string()));
   }
@@ -147,7 +152,8 @@ Status add_token_list(ScanContext& context, const Source& source) {
     if (!more) break;
     const std::string line_number = "line " + std::to_string(lines.line());
     if (row.size() < 2 || row[0].rfind('#') == std::string::npos)
-      return Status(Code::corrupt, line_number + " is not of the form NAME#NUMBER, tab, text")
+      return Status(Code::corrupt,
+                    line_number + " is not of the form NAME#NUMBER, tab, text; mend it, or leave it out")
           .at(printable(source.path));
     join_surplus(row, 2, '\t');
     captions.add(row[0].substr(0, row[0].rfind('#')), trimmed(row[1]));

@@ -29,7 +29,8 @@ Result<std::vector<std::string>> from_json(const Json& document) {
   std::vector<std::string> classes;
   if (document.is_array()) {
     for (const Json& name : document.items()) {
-      if (!name.is_string()) return Status(Code::invalid, "an entry of the list is no text");
+      if (!name.is_string())
+        return Status(Code::invalid, "an entry of the list is no text; write the names of classes only");
       classes.push_back(name.as_string());
     }
     return classes;
@@ -40,7 +41,8 @@ Result<std::vector<std::string>> from_json(const Json& document) {
     uint64_t number = 0;
     if (!read_member(member, name, number))
       return Status(Code::invalid,
-                    "\"" + printable(member.first) + "\" is neither name: number nor number: name");
+                    "\"" + printable(member.first) +
+                        "\" is neither name: number nor number: name; write one of them for each class");
     if (number >= classes.size() || !classes[number].empty())
       return Status(Code::invalid,
                     "\"" + printable(member.first) +
@@ -67,12 +69,13 @@ Result<std::vector<std::string>> parse_class_file(std::string_view text) {
       if (const std::string_view name = trimmed(row[0]); !name.empty()) classes.emplace_back(name);
     }
   }
-  if (classes.empty()) return Status(Code::invalid, "names no class");
+  if (classes.empty())
+    return Status(Code::invalid, "names no class; write one name a line, or a JSON list of names");
   std::unordered_set<std::string_view> seen;
   for (const std::string& name : classes) {
-    if (name.empty()) return Status(Code::invalid, "a class has no name");
+    if (name.empty()) return Status(Code::invalid, "a class has no name; give it one");
     if (!seen.insert(name).second)
-      return Status(Code::invalid, "class \"" + printable(name) + "\" comes twice");
+      return Status(Code::invalid, "class \"" + printable(name) + "\" comes twice; name each class once");
   }
   return classes;
 }

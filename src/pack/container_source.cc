@@ -90,7 +90,8 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
     return Status(Code::invalid, "has splits of its own (" + split_names(manifest) + "); give it without \"" +
                                      source.split + "=\"")
         .at(printable(source.path));
-  if (dataset.samples() == 0) return Status(Code::invalid, "holds no samples").at(printable(source.path));
+  if (dataset.samples() == 0)
+    return Status(Code::invalid, "holds no samples; is it the right one?").at(printable(source.path));
 
   const size_t known_fields = catalog.fields.size();
   PACKTRAIN_ASSIGN(fields, map_fields(out, manifest));
@@ -149,7 +150,10 @@ Status add_samples_of(ScanContext& context, const Source& source, const Dataset&
     PACKTRAIN_TRY(out.end_sample());
   }
   if (empty == dataset.samples())
-    return Status(Code::invalid, "holds samples, but none has a field or a label").at(printable(source.path));
+    return Status(Code::invalid,
+                  "holds samples, but none has a field or a label: there is nothing to pack; is it the right "
+                  "one?")
+        .at(printable(source.path));
   if (empty > 0)
     catalog.warnings.push_back(counted(empty, "sample") + " of " + printable(source.path) +
                                " left out, which have neither a field nor a label");

@@ -1,18 +1,22 @@
 #include "packtrain/pack.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <map>
 
 #include "base/json.h"
+#include "base/threads.h"
+#include "pack/progress_meter.h"
 #include "packtrain/decode.h"
+#include "packtrain/place.h"
 
 namespace packtrain {
 namespace {
 
 constexpr uint64_t kHeadBytes = 64 << 10;  // enough for image_shape
 constexpr uint64_t kHeadsRead = 256;
-constexpr uint64_t kRowsPerProgress = 1 << 16;
+constexpr uint64_t kRowsPerTurn = 1 << 16;
 
 // Sizes by powers of two: bin k counts [2^k, 2^(k+1)), and 0 counts as 1.
 struct Histogram {
@@ -25,6 +29,13 @@ struct Histogram {
     most = std::max(most, value);
     sum += value;
     ++count;
+  }
+  void add(const Histogram& other) {
+    for (int bin = 0; bin < 64; ++bin) bins[bin] += other.bins[bin];
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
+    sum += other.sum;
+    count += other.count;
   }
   Json json() const {
     Json out = Json::object();
@@ -47,6 +58,31 @@ struct Histogram {
 
 struct FieldCount {
   uint64_t samples = 0, bytes = 0;
+};
+
+// Of some of the samples.
+struct SizeCounts {
+  std::vector<FieldCount> fields;
+  Histogram sizes;
+
+  void add(const Dataset& dataset, uint64_t sample) {
+    uint64_t bytes = 0;
+    for (uint32_t field = 0; field < fields.size(); ++field) {
+      const FieldLocation at = dataset.locate(sample, field);
+      if (!at.present) continue;
+      ++fields[field].samples;
+      fields[field].bytes += at.length;
+      bytes += at.length;
+    }
+    sizes.add(bytes);
+  }
+  void add(const SizeCounts& other) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      fields[i].samples += other.fields[i].samples;
+      fields[i].bytes += other.fields[i].bytes;
+    }
+    sizes.add(other.sizes);
+  }
 };
 
 // The middle of a list that is reordered for it.
@@ -75,7 +111,7 @@ Status read_head(const Dataset& dataset, uint64_t sample, uint32_t field, std::v
 }
 
 // Sizes of images: as recorded, else from the heads of samples taken evenly from the whole set.
-Result<Json> describe_images(const Dataset& dataset) {
+Json describe_images(const Dataset& dataset) {
   std::vector<uint32_t> widths, heights;
   bool recorded = false;
   const uint64_t samples = dataset.samples(), step = std::max<uint64_t>(1, samples / 100000);
@@ -92,7 +128,8 @@ Result<Json> describe_images(const Dataset& dataset) {
       const uint64_t sample = i * std::max<uint64_t>(1, samples / kHeadsRead);
       for (uint32_t field = 0; field < dataset.manifest().fields.size(); ++field) {
         if (!dataset.locate(sample, field).present) continue;
-        PACKTRAIN_TRY(read_head(dataset, sample, field, head));
+        // What the index says is worth having without the shards; verify is there to judge those.
+        if (!read_head(dataset, sample, field, head).ok()) continue;
         const std::optional<ImageShape> shape = image_shape(head);
         if (!shape) continue;
         widths.push_back(shape->width);
@@ -175,25 +212,30 @@ Json describe_shards(const Manifest& manifest) {
 
 }  // namespace
 
-Result<std::string> describe(const Dataset& dataset, const Progress& progress) {
+Result<std::string> describe(const Dataset& dataset, const Progress& progress, uint32_t jobs) {
   const Manifest& manifest = dataset.manifest();
-  std::vector<FieldCount> fields(manifest.fields.size());
-  Histogram sizes;
-  for (uint64_t sample = 0; sample < manifest.samples; ++sample) {
-    uint64_t bytes = 0;
-    for (uint32_t field = 0; field < fields.size(); ++field) {
-      const FieldLocation at = dataset.locate(sample, field);
-      if (!at.present) continue;
-      ++fields[field].samples;
-      fields[field].bytes += at.length;
-      bytes += at.length;
+  const uint64_t turns = (manifest.samples + kRowsPerTurn - 1) / kRowsPerTurn;
+  const auto workers =
+      static_cast<uint32_t>(std::clamp<uint64_t>(turns, 1, jobs > 0 ? jobs : granted().cores));
+  std::vector<SizeCounts> counted(workers);
+  std::atomic<uint64_t> next{0};
+  ProgressMeter meter(progress, "count", "samples", manifest.samples, 0);
+  run_on("info", workers, [&](uint32_t worker) {
+    SizeCounts mine;
+    mine.fields.resize(manifest.fields.size());
+    for (uint64_t turn = next++; turn < turns && !meter.stopped(); turn = next++) {
+      const uint64_t first = turn * kRowsPerTurn, end = std::min(first + kRowsPerTurn, manifest.samples);
+      for (uint64_t sample = first; sample < end; ++sample) mine.add(dataset, sample);
+      meter.add(end - first, 0);
     }
-    sizes.add(bytes);
-    if (progress && sample % kRowsPerProgress == 0 &&
-        !progress({.phase = "count", .items = sample, .items_total = manifest.samples})) {
-      return Status(Code::stopped, "stopped; nothing was changed");
-    }
-  }
+    counted[worker] = std::move(mine);
+  });
+  if (meter.stopped()) return Status(Code::stopped, "stopped; nothing was changed");
+  SizeCounts all;
+  all.fields.resize(manifest.fields.size());
+  for (const SizeCounts& part : counted) all.add(part);
+  const std::vector<FieldCount>& fields = all.fields;
+  const Histogram& sizes = all.sizes;
 
   Json out = Json::object();
   out.set("id", manifest.id).set("format_version", manifest.version).set("form", manifest.form);
@@ -216,8 +258,7 @@ Result<std::string> describe(const Dataset& dataset, const Progress& progress) {
   out.set("fields", std::move(list));
   out.set("classes", describe_classes(dataset));
   out.set("sample_bytes", sizes.json());
-  PACKTRAIN_ASSIGN(images, describe_images(dataset));
-  out.set("images", std::move(images));
+  out.set("images", describe_images(dataset));
   out.set("shards", describe_shards(manifest));
   if (!manifest.source_json.empty()) {
     PACKTRAIN_ASSIGN(source, Json::parse(manifest.source_json));

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/give_back.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "base/words.h"
 #include "format/index_containers.h"
 #include "pack/extract_part.h"
 #include "pack/extract_plan.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
@@ -31,7 +33,7 @@ Result<TargetState> look_at(Storage& storage, const std::string& to) {
     return info.status();
   }
   if (info->kind != FileKind::folder)
-    return Status(Code::invalid, "exists and is no folder").at(printable(to));
+    return Status(Code::invalid, "exists and is no folder; choose another").at(printable(to));
   bool empty = true;
   PACKTRAIN_TRY(storage.list(to, [&](FolderEntry&&) { return empty = false; }));
   return empty ? TargetState::empty_folder : TargetState::folder;
@@ -84,8 +86,10 @@ Status check_room(const ExtractPlan& plan, const std::string& to) {
   }
   const uint64_t memory = granted().memory_available;
   if (memory > 0 && plan.largest_field() > memory) {
-    return Status(Code::no_room, fmt::format("the largest field takes {} of memory, and {} are left",
-                                             bytes_in_words(plan.largest_field()), bytes_in_words(memory)));
+    return Status(Code::no_room,
+                  fmt::format("the largest field takes {} of memory, and {} are left; give the job more, or "
+                              "leave the field out with --fields",
+                              bytes_in_words(plan.largest_field()), bytes_in_words(memory)));
   }
   return {};
 }
@@ -163,6 +167,32 @@ class FileMaker {
       }
       return {};
     }
+    for (size_t i = 0; i < samples.size() && !failed_;) {
+      if (const uint64_t bytes = bytes_of_all(samples[i]); bytes >= MemoryGate::kSmall) {
+        PACKTRAIN_TRY(make_large(samples.subspan(i++, 1), bytes));
+        continue;
+      }
+      const size_t first = i++;
+      while (i < samples.size() && bytes_of_all(samples[i]) < MemoryGate::kSmall) ++i;
+      PACKTRAIN_TRY(make_run(samples.subspan(first, i - first)));
+    }
+    return {};
+  }
+
+  // As many bytes as the sample takes in memory.
+  uint64_t bytes_of_all(uint64_t sample) const {
+    uint64_t bytes = 0;
+    for (uint32_t field = 0; field < dataset_.manifest().fields.size(); ++field)
+      bytes += dataset_.locate(sample, field).length;
+    return bytes;
+  }
+
+  Status make_large(std::span<const uint64_t> sample, uint64_t bytes) {
+    PACKTRAIN_ASSIGN(hold, gate_.hold(bytes));
+    return make_run(sample);
+  }
+
+  Status make_run(std::span<const uint64_t> samples) {
     Status status;
     const Status done = dataset_.read_many(
         samples, true, [&](size_t position, const Status& read, const SampleBytes& sample_bytes) {
@@ -179,6 +209,9 @@ class FileMaker {
 
   Status make_chosen_files(uint64_t sample, std::vector<std::vector<std::byte>>& bytes) {
     const std::vector<uint32_t>& fields = plan_.fields();
+    uint64_t chosen_bytes = 0;
+    for (const uint32_t field : fields) chosen_bytes += dataset_.locate(sample, field).length;
+    PACKTRAIN_ASSIGN(hold, gate_.hold(chosen_bytes));
     for (size_t i = 0; i < fields.size(); ++i) {
       if (!dataset_.locate(sample, fields[i]).present) continue;
       const Status read = dataset_.read(sample, fields[i], bytes[i]);
@@ -186,6 +219,7 @@ class FileMaker {
     }
     for (size_t i = 0; i < fields.size(); ++i) {
       if (dataset_.locate(sample, fields[i]).present) PACKTRAIN_TRY(make_file(sample, fields[i], bytes[i]));
+      if (chosen_bytes >= MemoryGate::kSmall) give_back(bytes[i]);
     }
     return {};
   }
@@ -196,13 +230,14 @@ class FileMaker {
     const auto advise = [&](std::string_view advice) {
       return Status(why.code(), fmt::format("{}; {}", why.message(), advice)).at(why.where());
     };
-    if (skip_bad_ == 0) return advise("leave damaged samples out with --skip-bad N");
+    if (skip_bad_ == 0)
+      return advise("leave damaged samples out with --skip-bad N (packtrain verify counts them)");
     // Another sample's file might be the one that would not be written.
     if (plan_.shared() > 0) return advise("samples share files here: use --skip-bad together with --by-key");
     Lock lock(mutex_);
     if (left_out_.size() >= skip_bad_) {
       return advise(
-          fmt::format("{} damaged before it: more than --skip-bad allows",
+          fmt::format("{} damaged before it, and --skip-bad allows no more; packtrain verify counts them all",
                       left_out_.size() == 1 ? "1 was" : count_in_words(left_out_.size()) + " were"));
     }
     left_out_.emplace_back(sample, why.message());
@@ -237,6 +272,7 @@ class FileMaker {
   const uint64_t skip_bad_;
   WriteOptions write_;
   ProgressMeter meter_;
+  MemoryGate gate_;
   std::atomic<uint64_t> files_{0}, bytes_{0};
   std::atomic<size_t> next_turn_{0};
   std::atomic<bool> failed_{false};
@@ -260,7 +296,8 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
                               const ExtractOptions& options) {
   std::string to = options.to;
   while (to.size() > 1 && to.ends_with('/')) to.pop_back();
-  if (to.empty()) return Status(Code::invalid, "the folder to extract to is missing");
+  if (to.empty())
+    return Status(Code::invalid, "the folder to extract to is missing; name it behind the dataset");
   PACKTRAIN_ASSIGN(state, look_at(storage, to));
   if (state == TargetState::folder && !options.overwrite) {
     return Status(Code::invalid,

@@ -29,6 +29,18 @@ Status at_sample(const Status& status, const Dataset& dataset, uint64_t sample, 
   return status.at(field_in_words(dataset, sample, field));
 }
 
+constexpr size_t kLongestPart = 255;  // NAME_MAX of every filesystem in use
+
+size_t longest_part(std::string_view path) {
+  size_t longest = 0;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t slash = std::min(path.find('/', at), path.size());
+    longest = std::max(longest, slash - at);
+    at = slash + 1;
+  }
+  return longest;
+}
+
 // A compressed field that claims more than its stored bytes can hold is a bomb or damage, whatever it decodes
 // to.
 Status check_claim(const Dataset& dataset, uint64_t sample, uint32_t field) {
@@ -108,6 +120,14 @@ Status ExtractPlan::add_samples(const Dataset& dataset) {
       Result<std::string> path = target(dataset, sample, field);
       if (!path.ok()) return at_sample(path.status(), dataset, sample, field);
       if (path->empty()) continue;
+      if (const size_t longest = longest_part(*path); longest > kLongestPart) {
+        // Members of an archive, and of an object store, may be called as no file can be.
+        return at_sample(
+            Status(Code::invalid,
+                   fmt::format("a part of its name has {} bytes, and filesystems take {} at most; {}",
+                               longest, kLongestPart, kWayOut)),
+            dataset, sample, field);
+      }
       if (!at.plain) {
         if (Status claim = check_claim(dataset, sample, field); !claim.ok()) {
           return at_sample(claim, dataset, sample, field);

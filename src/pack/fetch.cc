@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/give_back.h"
 #include "base/hash.h"
 #include "base/words.h"
 
@@ -194,9 +195,13 @@ Status Fetcher::fetch_pieces(const Cell& cell, size_t piece_bytes, const std::fu
     }
     return {};
   }
+  // Decoded whole: a bomb takes what it unpacks to, but no more than one at a time does.
+  PACKTRAIN_ASSIGN(hold, gate_.hold(cell.size));
   buffer.resize(cell.size);
   PACKTRAIN_TRY(fetch(cell, buffer));
-  return each(buffer);
+  Status done = each(buffer);
+  give_back(buffer);
+  return done;
 }
 
 }  // namespace packtrain

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "index/decoded_blocks.h"
 #include "pack/block_spool.h"
+#include "pack/memory_gate.h"
 #include "pack/plan.h"
 #include "pack/stream_spool.h"
 #include "packtrain/storage.h"
@@ -55,6 +56,7 @@ class Fetcher {
   const StreamSpool* spool_ = nullptr;
   const BlockSpool* block_spool_ = nullptr;
   DecodedBlocks<std::pair<uint32_t, uint64_t>> decoded_;  // by file and offset
+  MemoryGate gate_;                                       // what is decoded whole
   Mutex mutex_;                                           // guards opening; the pointers are read without it
   std::vector<std::atomic<const File*>> piece_files_;
 };

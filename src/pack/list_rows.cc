@@ -115,11 +115,13 @@ Status no_label_column(const std::vector<std::string>& columns, std::string_view
 }
 
 Status ListRows::begin(std::string_view path, std::string_view where) {
-  if (path.empty()) return Status(Code::corrupt, "the path is empty").at(where);
+  if (path.empty())
+    return Status(Code::corrupt, "the path is empty; name a file, or remove the row").at(where);
   if (path.find('\0') != std::string_view::npos)
-    return Status(Code::corrupt, "the path holds a NUL byte").at(where);
+    return Status(Code::corrupt, "the path holds a NUL byte, which no file has; mend the row").at(where);
   if (path.size() > UINT16_MAX)
-    return Status(Code::corrupt, "the path is longer than 65,535 bytes").at(where);
+    return Status(Code::corrupt, "the path is longer than 65,535 bytes, which no file has; mend the row")
+        .at(where);
   if (!begun_) {
     begun_ = true;
     root_folder_ = context_.options.root.empty() ? folder_around(source_.path) : context_.options.root;
@@ -129,7 +131,8 @@ Status ListRows::begin(std::string_view path, std::string_view where) {
   Catalog& catalog = context_.out.catalog();
   const std::string tidied = tidy(path, root_folder_);
   if (tidied.empty() || tidied == "/" || path.ends_with('/'))
-    return Status(Code::corrupt, "\"" + printable(path) + "\" names no file").at(where);
+    return Status(Code::corrupt, "\"" + printable(path) + "\" names no file; name one, or remove the row")
+        .at(where);
   const size_t name_at = tidied.rfind('/') + 1;
   const NameParts parts = split_name(std::string_view(tidied).substr(name_at));
   folders_.insert(xxh64(as_bytes(std::string_view(tidied).substr(0, name_at))));
@@ -163,7 +166,9 @@ Status ListRows::end(const Json& further) {
 }
 
 Status ListRows::finish() {
-  if (!begun_) return Status(Code::corrupt, "the list is empty").at(printable(source_.path));
+  if (!begun_)
+    return Status(Code::corrupt, "the list is empty; write a row for each sample, or name another list")
+        .at(printable(source_.path));
   Catalog& catalog = context_.out.catalog();
   catalog.files += folders_.size() + 1;
   PACKTRAIN_TRY(settle_root());

@@ -12,6 +12,10 @@
 namespace packtrain {
 namespace {
 
+Status to_be_mended(const Status& status) {
+  return Status(status.code(), status.message() + "; mend the list").at(status.where());
+}
+
 bool is_text(const PickleValue& value) {
   return value.kind == PickleKind::text || value.kind == PickleKind::bytes;
 }
@@ -87,7 +91,8 @@ class JsonRows {
     if (entry.is_array() && entry.items().size() == 2 && entry.items()[0].is_string())
       return take_labelled(entry.items()[0].as_string(), entry.items()[1], Json::object(), where);
     if (!entry.is_object())
-      return Status(Code::corrupt, "is neither an object, a [path, label] pair nor a path").at(where);
+      return Status(Code::corrupt, "is neither an object, a [path, label] pair nor a path; write one of them")
+          .at(where);
     const std::vector<std::string> names = names_of(entry);
     if (path_.empty()) {
       const size_t path = find_column(names, context_.options.path_column, path_column_names());
@@ -95,7 +100,9 @@ class JsonRows {
       path_ = names[path];
     }
     if (!entry[path_].is_string())
-      return Status(Code::corrupt, "has no text \"" + printable(path_) + "\"").at(where);
+      return Status(Code::corrupt, "has no text \"" + printable(path_) +
+                                       "\"; give it one, or name another with --path-column")
+          .at(where);
     return take_object(entry[path_].as_string(), entry, names, where);
   }
 
@@ -160,7 +167,8 @@ Status take_table_rows(ListRows& rows, TableText& table, const std::vector<std::
     const std::string where = "line " + std::to_string(table.line());
     if (row.size() != columns.size())
       return Status(Code::corrupt, where + " has " + std::to_string(row.size()) +
-                                       " cells, but the header has " + std::to_string(columns.size()));
+                                       " cells, but the header has " + std::to_string(columns.size()) +
+                                       "; quote cells that hold the separator");
     PACKTRAIN_TRY(rows.begin(row[path], where));
     Json further = Json::object();
     for (size_t i = 0; i < row.size(); ++i) {
@@ -194,7 +202,9 @@ Status add_table_list(ScanContext& context, const Source& source) {
   std::vector<std::string> columns;
   auto header = table.next(columns);
   if (!header.ok()) return header.status().at(printable(source.path));
-  if (!*header) return Status(Code::corrupt, "the list is empty").at(printable(source.path));
+  if (!*header)
+    return Status(Code::corrupt, "the list is empty; write a row for each sample, or name another list")
+        .at(printable(source.path));
   for (std::string& column : columns) column = std::string(trimmed(column));
 
   const ScanOptions& options = context.options;
@@ -218,7 +228,7 @@ Status add_table_list(ScanContext& context, const Source& source) {
 Status add_json_list(ScanContext& context, const Source& source) {
   PACKTRAIN_ASSIGN(text, read_whole(context.storage, source.path));
   auto document = Json::parse(text);
-  if (!document.ok()) return document.status().at(printable(source.path));
+  if (!document.ok()) return to_be_mended(document.status()).at(printable(source.path));
   if (is_coco_captions(*document)) return add_coco_captions(context, source, *document);
   if (document->is_object() && document->has("annotations"))
     return Status(Code::unsupported,
@@ -235,7 +245,9 @@ Status add_json_list(ScanContext& context, const Source& source) {
     for (size_t i = 0; i < document->items().size() && taken.ok(); ++i)
       taken = rows.take(document->items()[i], "entry " + std::to_string(i));
   } else {
-    taken = Status(Code::unsupported, "holds neither a list nor an object");
+    taken = Status(
+        Code::unsupported,
+        "holds neither a list nor an object; packtrain reads {path: label}, [[path, label]] and [path]");
   }
   if (!taken.ok()) return taken.at(printable(source.path));
   return rows.finish();
@@ -253,7 +265,7 @@ Status add_json_lines_list(ScanContext& context, const Source& source) {
     if (line.empty()) continue;
     const std::string where = "line " + std::to_string(number);
     auto entry = Json::parse(line);
-    Status taken = entry.ok() ? rows.take(*entry, where) : entry.status().at(where);
+    Status taken = entry.ok() ? rows.take(*entry, where) : to_be_mended(entry.status()).at(where);
     if (!taken.ok()) return taken.at(printable(source.path));
   }
   return rows.finish();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -250,6 +251,49 @@ TEST_F(PackTest, StratifiedShardsHoldEachClassInProportion) {
     EXPECT_LE(counts.at(0), 9);
     EXPECT_GE(counts.at(1), 4);
     EXPECT_LE(counts.at(1), 5);
+  }
+}
+
+// Photographs, and sizes of which the largest is a fourth of a shard: bytes are even to 1 %, classes to one
+// sample.
+TEST_F(PackTest, StratifiedShardsOfOneSizeAreEvenInBytesAndHoldEachClassInProportion) {
+  for (const double spread : {0.5, 1.6}) {
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> normal(0, spread);
+    const std::string tree = spread < 1 ? "photos" : "skewed";
+    std::map<std::string, uint64_t> classes;
+    uint64_t largest = 0;
+    for (int i = 0; i < 1500; ++i) {
+      const std::string name = "class" + std::to_string(i % 10 == 0 ? 1 : i % 3 == 0 ? 2 : 0);
+      const auto size = static_cast<size_t>(3000 * std::exp(normal(random)));
+      largest = std::max<uint64_t>(largest, size);
+      put(tree + "/" + name + "/" + std::to_string(i) + ".bin", std::string(size, 'x'));
+      ++classes[name];
+    }
+    PackOptions sized = options(tree + ".pt");
+    sized.sources = {{"", path(tree)}};
+    sized.order = PackOrder::stratified;
+    sized.shards = 0;
+    sized.shard_bytes = spread < 1 ? 700'000 : 1'500'000;
+    const auto report = pack(posix_storage(), sized);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    ASSERT_GE(report->shards, 8u);
+    EXPECT_TRUE(spread < 1 || largest > sized.shard_bytes / 10) << largest;
+    EXPECT_LE(report->largest_shard_bytes - report->smallest_shard_bytes, report->smallest_shard_bytes / 100);
+    auto dataset = Dataset::open(posix_storage(), sized.out);
+    ASSERT_TRUE(dataset.ok());
+    std::map<std::pair<uint32_t, int64_t>, uint64_t> held;
+    for (uint64_t i = 0; i < (*dataset)->samples(); ++i)
+      ++held[{(*dataset)->shard_of(i), (*dataset)->label(i)}];
+    for (uint32_t shard = 0; shard < report->shards; ++shard) {
+      for (int64_t label = 0; label < 3; ++label) {
+        const uint64_t in_class = classes["class" + std::to_string(label)];
+        const uint64_t count = held[{shard, label}];
+        EXPECT_GE(count, in_class / report->shards) << shard << " " << label;
+        EXPECT_LE(count, in_class / report->shards + 1) << shard << " " << label;
+      }
+    }
+    EXPECT_EQ(verify(posix_storage(), sized.out)->findings_count, 0u);
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <numeric>
+#include <queue>
 
 #include "base/give_back.h"
 #include "base/hash.h"
@@ -55,6 +57,73 @@ void stratify(const Catalog& catalog, BigVector<uint32_t>& samples, uint64_t sha
     random.shuffle(dealt, begin, dealt.size());
   }
   samples = std::move(dealt);
+}
+
+// The same by bytes: each shard gets each class in proportion, to one sample, and as many bytes as any other,
+// but for the size of one sample. Returns the ends of the shards in `samples`.
+//
+// A class is dealt out in rounds, one sample to each shard, the largest to the one that has least so far. Two
+// shards then never differ by more than the larger of what they differed by and what the samples of the round
+// differ by. Rounds whose samples differ most come first, so that a giant among them is made up for by all
+// that follow.
+std::vector<uint64_t> stratify_by_bytes(const Plan& plan, BigVector<uint32_t>& samples, uint64_t shards,
+                                        Random& random) {
+  const auto label = [&](size_t i) { return plan.catalog.samples[samples[i]].label; };
+  random.shuffle(samples, 0, samples.size());
+  std::stable_sort(samples.begin(), samples.end(), [&](uint32_t a, uint32_t b) {
+    return plan.catalog.samples[a].label < plan.catalog.samples[b].label;
+  });
+  struct Round {
+    size_t first, count;
+    uint64_t range;
+  };
+  std::vector<Round> rounds;
+  for (size_t i = 0; i < samples.size();) {
+    Round round{i, 0, 0};
+    uint64_t least = UINT64_MAX, most = 0;
+    for (; i < samples.size() && round.count < shards && label(i) == label(round.first); ++i, ++round.count) {
+      const uint64_t bytes = packed_bytes(plan, samples[i]);
+      least = std::min(least, bytes);
+      most = std::max(most, bytes);
+    }
+    round.range = round.count < shards ? most : most - least;  // the shards that go out empty-handed get 0
+    rounds.push_back(round);
+  }
+  std::stable_sort(rounds.begin(), rounds.end(),
+                   [](const Round& a, const Round& b) { return a.range > b.range; });
+
+  using Load = std::pair<uint64_t, uint32_t>;  // bytes, and the shard
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> least_first;
+  for (uint32_t shard = 0; shard < shards; ++shard) least_first.emplace(0, shard);
+  std::vector<Load> taken;
+  std::vector<uint64_t> counts(shards);
+  BigVector<uint32_t> shard_of(samples.size());
+  std::vector<std::pair<uint64_t, size_t>> dealt;  // bytes, and the place in `samples`
+  for (const Round& round : rounds) {
+    dealt.clear();
+    for (size_t i = round.first; i < round.first + round.count; ++i)
+      dealt.emplace_back(packed_bytes(plan, samples[i]), i);
+    std::stable_sort(dealt.begin(), dealt.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    taken.clear();
+    for (const auto& [bytes, place] : dealt) {
+      const Load load = least_first.top();
+      least_first.pop();
+      shard_of[place] = load.second;
+      ++counts[load.second];
+      taken.emplace_back(load.first + bytes, load.second);
+    }
+    for (const Load& load : taken) least_first.push(load);
+  }
+  std::vector<uint64_t> ends(shards), next(shards);
+  std::partial_sum(counts.begin(), counts.end(), ends.begin());
+  for (uint64_t shard = 0; shard < shards; ++shard) next[shard] = ends[shard] - counts[shard];
+  BigVector<uint32_t> ordered(samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) ordered[next[shard_of[i]]++] = samples[i];
+  for (uint64_t shard = 0; shard < shards; ++shard)
+    random.shuffle(ordered, ends[shard] - counts[shard], ends[shard]);
+  samples = std::move(ordered);
+  return ends;
 }
 
 // Ends of the shards in `samples`: counts that differ by one at most, or bytes as even as whole samples
@@ -232,13 +301,19 @@ Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& opt
     }
     Random random(xxh64(as_bytes(plan.catalog.splits[split]), options.seed));
     if (options.order == PackOrder::shuffled) random.shuffle(samples, 0, samples.size());
-    if (options.order == PackOrder::stratified) stratify(plan.catalog, samples, shards, random);
+    std::vector<uint64_t> ends;
+    if (options.order == PackOrder::stratified) {
+      if (by_bytes) {
+        ends = stratify_by_bytes(plan, samples, shards, random);
+      } else {
+        stratify(plan.catalog, samples, shards, random);
+      }
+    }
+    if (ends.empty()) ends = cut(plan, samples, shards, by_bytes, bytes[split]);
     const uint64_t base = plan.order.size();
     plan.order.insert(plan.order.end(), samples.begin(), samples.end());
     uint64_t first = 0;
-    // Dealt-out shards must stay whole, so stratified ones are even by count.
-    const bool cut_by_bytes = by_bytes && options.order != PackOrder::stratified;
-    for (uint64_t end : cut(plan, samples, shards, cut_by_bytes, bytes[split])) {
+    for (uint64_t end : ends) {
       plan.shards.push_back({"", split, base + first, end - first});
       first = end;
     }

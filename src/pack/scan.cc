@@ -73,7 +73,7 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
   }
   if (info->kind == FileKind::file) return kind_of_file(storage, path);
   if (info->kind != FileKind::folder)
-    return Status(Code::invalid, "is neither a file nor a folder").at(printable(path));
+    return Status(Code::invalid, "is neither a file nor a folder; name one").at(printable(path));
   const auto manifest = storage.stat(path + "/manifest.json");
   const auto index = storage.stat(path + "/index.npz");
   if (manifest.ok() && index.ok()) return SourceKind::container;
@@ -172,7 +172,7 @@ void settle_arrays(Catalog& catalog) {
 }  // namespace
 
 Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
-  if (options.sources.empty()) return Status(Code::invalid, "there is no source to pack");
+  if (options.sources.empty()) return Status(Code::invalid, "there is no source to pack; name at least one");
   std::vector<std::string> classes;
   if (!options.classes_file.empty()) {
     PACKTRAIN_ASSIGN(listed, read_class_file(storage, options.classes_file));

@@ -13,6 +13,7 @@
 #include "base/words.h"
 #include "format/laid_out_writer.h"
 #include "pack/image_conversion.h"
+#include "pack/memory_gate.h"
 #include "pack/writers.h"
 #include "packtrain/decode.h"
 
@@ -65,8 +66,9 @@ class SampleMaker {
     ready.bytes.reserve(cells.size());
     for (const Cell& cell : cells) {
       if (!context_.fields.has(catalog.fields[cell.field])) continue;
-      std::vector<std::byte>& data = ready.bytes.emplace_back(cell.size);
-      ready.status = context_.fetcher.fetch(cell, data);
+      if (cell.size >= MemoryGate::kSmall) ready.status = fits_memory(cell.size);
+      std::vector<std::byte>& data = ready.bytes.emplace_back(ready.status.ok() ? cell.size : 0);
+      if (ready.status.ok()) ready.status = context_.fetcher.fetch(cell, data);
       if (ready.status.ok() && cell.converted) ready.status = convert(data, ready);
       if (!ready.status.ok()) {
         ready.failed = cell;
@@ -157,6 +159,22 @@ class SerialWriter {
   }
 
   uint64_t expected_bytes(uint64_t sample) const;
+  uint64_t expected_next(const SerialShard& shard) const {
+    return expected_bytes(context_.plan.order[shard.plan.first + shard.claimed]);
+  }
+  // All shards together hold no more than they may; what is small, and next to be added, is always let in.
+  // Whoever holds samples has the next of its shard among them, and so goes on and gives them back.
+  bool may_claim(const SerialShard& shard) const REQUIRES(mutex_) {
+    if (!shard.may_claim()) return false;
+    if (held_ == 0 || !failure_.ok()) return true;
+    const uint64_t next = expected_next(shard);
+    return (shard.claimed == shard.taken && next < MemoryGate::kSmall) || held_ + next <= limit_;
+  }
+  void give_back_held(uint64_t bytes) {
+    Lock lock(mutex_);
+    held_ -= bytes;
+    changed_.notify_all();
+  }
   Claim claim(const std::shared_ptr<SerialShard>& shard) REQUIRES(mutex_);
   // Of any shard; nothing when all are written.
   std::optional<Claim> claim_any();
@@ -175,6 +193,8 @@ class SerialWriter {
   size_t next_ GUARDED_BY(mutex_) = 0;
   size_t unfinished_ GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<SerialShard>> active_ GUARDED_BY(mutex_);
+  const uint64_t limit_ = MemoryGate::usual_limit();
+  uint64_t held_ GUARDED_BY(mutex_) = 0;  // bytes of samples that are made ready, or not added yet
   Status failure_ GUARDED_BY(mutex_);
 };
 
@@ -189,11 +209,14 @@ uint64_t SerialWriter::expected_bytes(uint64_t sample) const {
 Claim SerialWriter::claim(const std::shared_ptr<SerialShard>& shard) {
   Claim claim{shard, shard->claimed};
   while (claim.count < kSamplesATime && claim.bytes < kBytesATime && shard->claimed < shard->plan.count) {
-    claim.bytes += expected_bytes(context_.plan.order[shard->plan.first + shard->claimed]);
+    const uint64_t next = expected_next(*shard);
+    if (claim.count > 0 && next >= MemoryGate::kSmall) break;
+    claim.bytes += next;
     ++claim.count;
     ++shard->claimed;
   }
   shard->bytes_ahead += claim.bytes;
+  held_ += claim.bytes;
   return claim;
 }
 
@@ -201,7 +224,7 @@ std::optional<Claim> SerialWriter::claim_any() {
   Lock lock(mutex_);
   while (unfinished_ > 0 && failure_.ok()) {
     for (const auto& shard : active_)
-      if (shard->may_claim()) return claim(shard);
+      if (may_claim(*shard)) return claim(shard);
     lock.wait(changed_);
   }
   return std::nullopt;
@@ -219,6 +242,7 @@ void SerialWriter::deliver(const Claim& claim, std::vector<ReadySample>&& sample
   for (const ReadySample& sample : samples) bytes += sample.size();
   Lock lock(mutex_);
   claim.shard->bytes_ahead = claim.shard->bytes_ahead - claim.bytes + bytes;
+  held_ = held_ - claim.bytes + bytes;
   claim.shard->ready.emplace(claim.first, SerialShard::Ready{std::move(samples), bytes});
   changed_.notify_all();
 }
@@ -229,7 +253,7 @@ std::vector<ReadySample> SerialWriter::take(const std::shared_ptr<SerialShard>& 
     {
       Lock lock(mutex_);
       auto first = shard->ready.begin();
-      while ((first == shard->ready.end() || first->first != shard->taken) && !shard->may_claim()) {
+      while ((first == shard->ready.end() || first->first != shard->taken) && !may_claim(*shard)) {
         lock.wait(changed_);
         first = shard->ready.begin();
       }
@@ -282,7 +306,10 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
   ShardRows rows;
   uint32_t split = UINT32_MAX;
   for (uint64_t at = shard->plan.first; at < shard->plan.first + shard->plan.count;) {
-    for (const ReadySample& ready : take(shard, maker)) {
+    const std::vector<ReadySample> samples = take(shard, maker);
+    uint64_t bytes = 0;
+    for (const ReadySample& ready : samples) {
+      bytes += ready.size();
       const uint64_t sample = plan.order[at++];
       if (!context_.meter.add(1, ready.size()))
         return Status(Code::stopped, "stopped; run the same command again to go on");
@@ -306,6 +333,7 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
       for (const SampleToWrite::Field& field : ready.fields) rows.sizes.push_back(field.bytes.size());
       rows.source_hashes.append(ready.source_hash.data(), ready.source_hash.size());
     }
+    give_back_held(bytes);
   }
   std::sort(rows.left_out.begin(), rows.left_out.end());
   if (!rows.left_out.empty() && !context_.give_up(rows.left_out.size())) {

@@ -32,7 +32,7 @@ Status write_rows(Storage& storage, const std::string& path, const ShardRows& ro
 Result<ShardRows> decode_rows(Bytes bytes) {
   PACKTRAIN_ASSIGN(columns, read_npz(bytes));
   if (!damaged_columns(bytes, columns).empty())
-    return Status(Code::corrupt, "the record of a shard is damaged");
+    return Status(Code::corrupt, "the record of a shard is damaged; remove the .part folder and pack again");
   ShardRows rows;
   const auto has = [&](std::string_view name) {
     return std::any_of(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
@@ -44,7 +44,8 @@ Result<ShardRows> decode_rows(Bytes bytes) {
       into.assign(values.begin(), values.end());
       return {};
     }
-    return Status(Code::corrupt, "the record of a shard lacks a column");
+    return Status(Code::corrupt,
+                  "the record of a shard lacks a column; remove the .part folder and pack again");
   };
   std::vector<uint64_t> size;
   std::vector<char> reasons;
@@ -61,14 +62,17 @@ Result<ShardRows> decode_rows(Bytes bytes) {
   PACKTRAIN_TRY(load("block_check", rows.block_checks));
   PACKTRAIN_TRY(load("left_out", rows.left_out));
   PACKTRAIN_TRY(load("reasons", reasons));
-  if (size.size() != 1) return Status(Code::corrupt, "the record of a shard is damaged");
+  if (size.size() != 1)
+    return Status(Code::corrupt, "the record of a shard is damaged; remove the .part folder and pack again");
   rows.bytes = size[0];
   std::string_view rest(reasons.data(), reasons.size());
   while (!rest.empty()) {
     BadSample bad;
     for (std::string* text : {&bad.path, &bad.what, &bad.key}) {
       const size_t end = rest.find('\0');
-      if (end == rest.npos) return Status(Code::corrupt, "the record of a shard is damaged");
+      if (end == rest.npos)
+        return Status(Code::corrupt,
+                      "the record of a shard is damaged; remove the .part folder and pack again");
       *text = rest.substr(0, end);
       rest.remove_prefix(end + 1);
     }

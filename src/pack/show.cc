@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "base/threads.h"
 #include "base/words.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "pack/show_charts.h"
 #include "pack/show_facts.h"
@@ -11,6 +14,7 @@
 #include "pack/show_style.h"
 #include "pack/show_tile.h"
 #include "packtrain/pack.h"
+#include "packtrain/place.h"
 
 namespace packtrain {
 
@@ -18,6 +22,8 @@ namespace {
 
 // How many images are opened for their size where the index does not record it.
 constexpr uint64_t kMostHeaders = 256;
+// What one thread decodes at a time for the contact sheet.
+constexpr size_t kTilesPerTurn = 8;
 
 std::string last_part(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
@@ -67,21 +73,48 @@ std::string figure(const Dataset& dataset, uint64_t sample, const Tile& tile) {
                      tile.html, shown.empty() ? "" : "<b title=\"" + shown + "\">" + shown + "</b>", name);
 }
 
+uint64_t bytes_of_sample(const Dataset& dataset, uint64_t sample) {
+  uint64_t bytes = 0;
+  for (uint32_t field = 0; field < dataset.manifest().fields.size(); ++field)
+    bytes += dataset.locate(sample, field).length;
+  return bytes;
+}
+
 // The contact sheet, and what sizes of images were met on the way. A sample that cannot be read is shown as
 // such.
 Result<std::string> contact_sheet(const Dataset& dataset, const std::vector<uint64_t>& chosen,
-                                  const Progress& progress, ShapeCounts& shapes) {
-  ProgressMeter meter(progress, "show", "samples", chosen.size(), 0);
+                                  const ShowOptions& options, ShapeCounts& shapes) {
+  ProgressMeter meter(options.progress, "show", "samples", chosen.size(), 0);
   const std::string unread = damaged_tile("not read: an earlier failure stopped the reading").html;
   std::vector<Tile> tiles(chosen.size(), Tile{unread, std::nullopt});
-  const Status status =
-      dataset.read_many(chosen, true, [&](size_t position, const Status& read, const SampleBytes& sample) {
-        tiles[position] = read.ok() ? sample_tile(dataset.manifest(), sample) : damaged_tile(read.message());
-        return meter.add(1, 0);
-      });
+  const size_t turns = (chosen.size() + kTilesPerTurn - 1) / kTilesPerTurn;
+  std::vector<Status> outcomes(turns);
+  std::atomic<size_t> next{0};
+  MemoryGate gate;
+  const uint32_t jobs = options.jobs > 0 ? options.jobs : granted().cores;
+  run_on("show", static_cast<uint32_t>(std::clamp<size_t>(turns, 1, jobs)), [&](uint32_t) {
+    for (size_t turn = next++; turn < turns; turn = next++) {
+      const size_t first = turn * kTilesPerTurn, count = std::min(kTilesPerTurn, chosen.size() - first);
+      uint64_t largest = 0;
+      for (size_t i = first; i < first + count; ++i)
+        largest = std::max(largest, bytes_of_sample(dataset, chosen[i]));
+      const auto hold = gate.hold(largest);
+      outcomes[turn] = hold.status();
+      if (!hold.ok()) continue;
+      outcomes[turn] = dataset.read_many(std::span(chosen).subspan(first, count), true,
+                                         [&](size_t position, const Status& read, const SampleBytes& sample) {
+                                           tiles[first + position] =
+                                               read.ok() ? sample_tile(dataset.manifest(), sample)
+                                                         : damaged_tile(read.message());
+                                           return meter.add(1, 0);
+                                         });
+    }
+  });
   if (meter.stopped()) return Status(Code::stopped, "stopped; nothing was written");
   std::string out;
-  if (!status.ok()) out += "<p class=\"note\">" + html_text(status.text()) + "</p>\n";
+  const auto failed =
+      std::find_if(outcomes.begin(), outcomes.end(), [](const Status& status) { return !status.ok(); });
+  if (failed != outcomes.end()) out += "<p class=\"note\">" + html_text(failed->text()) + "</p>\n";
   out += "<div class=\"sheet\">\n";
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (tiles[i].shape) ++shapes[{tiles[i].shape->width, tiles[i].shape->height}];
@@ -114,7 +147,7 @@ Result<std::string> show_page(const Dataset& dataset, const ShowOptions& options
   const std::vector<ShardSpec> shards = shards_of(dataset, range);
   ShapeCounts met;
   const std::vector<uint64_t> chosen = choose_samples(dataset, range, classes, options.samples, options.seed);
-  PACKTRAIN_ASSIGN(sheet, contact_sheet(dataset, chosen, options.progress, met));
+  PACKTRAIN_ASSIGN(sheet, contact_sheet(dataset, chosen, options, met));
   ShapeCounts shapes = recorded_shapes(dataset, range);
   if (shapes.empty() && !met.empty()) add_shapes_from_headers(dataset, range, shapes);
 

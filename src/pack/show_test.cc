@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "io/test_storage.h"
 #include "pack/show_facts.h"
 #include "pack/show_html.h"
@@ -173,6 +177,76 @@ TEST_F(ShowTest, ManyClassesBecomeAProfile) {
 TEST_F(ShowTest, EmptyDatasetHasAPage) {
   const std::string html = page();
   EXPECT_NE(html.find("There are no samples."), std::string::npos);
+}
+
+// Holds the first readers back until there are two of them, for some seconds at most.
+class MeetingStorage : public StorageWrapper {
+ public:
+  using StorageWrapper::StorageWrapper;
+  size_t readers() {
+    Lock lock(mutex_);
+    return readers_.size();
+  }
+
+ private:
+  Status before(Call call, std::string_view, uint64_t) override {
+    if (call != Call::read) return {};
+    Lock lock(mutex_);
+    readers_.insert(std::this_thread::get_id());
+    met_.notify_all();
+    for (int turns = 0; readers_.size() < 2 && turns < 50; ++turns)
+      (void)lock.wait_for(met_, std::chrono::milliseconds(100));
+    return {};
+  }
+
+  Mutex mutex_;
+  std::condition_variable met_;
+  std::set<std::thread::id> readers_ GUARDED_BY(mutex_);
+};
+
+TEST_F(ShowTest, ThePageIsTheSameForAnyNumberOfJobs) {
+  for (int i = 0; i < 60; ++i)
+    add("k" + std::to_string(i), i % 3, {{"txt", "text number " + std::to_string(i)}});
+  const std::string one = page({.jobs = 1});
+  EXPECT_EQ(count_of(one, "<figure>"), 60u);
+  EXPECT_EQ(page({.jobs = 4}), one);
+  MeetingStorage meeting(storage_);
+  (void)dataset();
+  IndexBuilder builder;
+  const uint32_t shard = builder.add_shard({.path = "part-0.bin", .format = "test", .bytes = 1170});
+  for (uint64_t i = 0; i < 40; ++i) {
+    builder.begin_sample("k" + std::to_string(i));
+    builder.add_field("txt", shard, i, 1, CheckKind::none, 0, "txt");
+    ASSERT_TRUE(builder.end_sample().ok());
+  }
+  const auto info = storage_.stat("data/part-0.bin");
+  ASSERT_TRUE(info.ok());
+  IndexBuilder::Finished finished = builder.finish();
+  finished.manifest.shards[0].bytes = info->size;
+  const auto opened = Dataset::from_memory(meeting, "data", std::move(finished));
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  ASSERT_TRUE(show_page(**opened, {.jobs = 3}).ok());
+  EXPECT_GE(meeting.readers(), 2u);
+}
+
+TEST_F(ShowTest, FactsAreTheSameForAnyNumberOfJobs) {
+  IndexBuilder builder;
+  const uint64_t samples = 200'000;
+  const uint32_t shard = builder.add_shard({.path = "a.bin", .format = "test", .bytes = 1 << 20});
+  for (uint64_t i = 0; i < samples; ++i) {
+    builder.begin_sample("k" + std::to_string(i));
+    builder.add_field(i % 2 == 0 ? "a" : "b", shard, i, i % 777, CheckKind::none, 0, "");
+    ASSERT_TRUE(builder.end_sample().ok());
+  }
+  const auto opened = Dataset::from_memory(storage_, "data", builder.finish());
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  const auto one = describe(**opened, {}, 1);
+  ASSERT_TRUE(one.ok()) << one.status().text();
+  EXPECT_NE(one->find("\"samples\": 100000"), std::string::npos) << *one;
+  EXPECT_EQ(describe(**opened, {}, 3).value(), *one);
+  const auto stopped = describe(
+      **opened, [](const ProgressEvent&) { return false; }, 3);
+  EXPECT_EQ(stopped.status().code(), Code::stopped);
 }
 
 TEST(ShowHtmlTest, Base64MatchesItsDefinition) {

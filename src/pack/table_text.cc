@@ -58,7 +58,9 @@ Status TableText::quoted_cell(std::string& out) {
       return {};
     }
   }
-  return Status(Code::corrupt, "a quotation mark is never closed").at("line " + std::to_string(from_line));
+  return Status(Code::corrupt,
+                "a quotation mark is never closed; close it, or double it inside a quoted cell")
+      .at("line " + std::to_string(from_line));
 }
 
 char guess_separator(std::string_view text) {

@@ -108,7 +108,8 @@ Result<bool> wait_for_file(Storage& storage, const std::string& path, const std:
       last_change = now;
     }
     if (std::chrono::duration<double>(now - last_change).count() > patience_seconds) return false;
-    if (go_on && !go_on()) return Status(Code::stopped, "stopped while waiting for the plan");
+    if (go_on && !go_on())
+      return Status(Code::stopped, "stopped while waiting for the plan; run the same command again");
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(1000));  // polite to a shared filesystem
   }

@@ -320,7 +320,8 @@ Status add_tree(ScanContext& context, const Source& source, Listing& listing, co
                 const FillCell& fill, const LabelOf& label_of) {
   add_skipped(listing.skipped, context.out.catalog().skipped);
   if (listing.files.empty())
-    return Status(Code::invalid, "holds no files to pack").at(printable(source.path));
+    return Status(Code::invalid, "holds no files to pack; is it the right folder?")
+        .at(printable(source.path));
   PACKTRAIN_TRY(TreeBuilder(context, source, listing, fill, label_of).run(options));
   listing = Listing();
   return {};

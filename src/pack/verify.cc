@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "pack/findings.h"
+#include "pack/memory_gate.h"
 #include "pack/progress_meter.h"
 #include "pack/sequential_reader.h"
 #include "pack/verify_folder.h"
@@ -84,6 +85,7 @@ class ShardsCheck {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Unit> units_;
   std::atomic<bool> structure_only_{false};
+  MemoryGate gate_;
 };
 
 void ShardsCheck::plan(uint32_t jobs) {
@@ -138,7 +140,8 @@ Status ShardsCheck::run() {
 Status ShardsCheck::work(const Unit& unit, SequentialReader& reader) {
   if (meter_.stopped()) return Status(Code::stopped, "stopped; nothing was changed");
   if (unit.kind == Kind::names) return check_names(*facts_.dataset, unit.first, unit.end, findings_);
-  if (unit.kind == Kind::decoded) return check_decoded(*facts_.dataset, unit.first, unit.end, findings_);
+  if (unit.kind == Kind::decoded)
+    return check_decoded(*facts_.dataset, unit.first, unit.end, gate_, findings_);
   Shard& shard = *shards_[unit.shard];
   std::call_once(shard.opened, [&] { open(shard); });
   PACKTRAIN_TRY(shard.open_status);
@@ -215,8 +218,11 @@ Result<VerifyReport> verify_folder(Storage& storage, const std::string& folder,
   Findings findings(options.max_findings);
   const Result<std::string> text = read_whole(storage, folder + "/manifest.json");
   if (!text.ok() && text.status().code() != Code::not_found) return text.status();
-  Result<Manifest> manifest = text.ok() ? Manifest::decode(*text)
-                                        : Result<Manifest>(Status(Code::corrupt, "the manifest is missing"));
+  Result<Manifest> manifest =
+      text.ok() ? Manifest::decode(*text)
+                : Result<Manifest>(Status(
+                      Code::corrupt,
+                      "the manifest is missing; restore it from another copy, or make the dataset again"));
   if (!manifest.ok()) {
     if (manifest.status().code() != Code::corrupt) return manifest.status().at(folder + "/manifest.json");
     findings.add({"manifest.json", "", "", 0, manifest.status().message()});

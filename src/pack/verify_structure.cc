@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/give_back.h"
 #include "base/words.h"
 #include "pack/written_fields.h"
 #include "packtrain/format.h"
@@ -224,14 +225,17 @@ Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Finding
   return {};
 }
 
-Status check_decoded(const Dataset& dataset, uint64_t first, uint64_t end, Findings& findings) {
+Status check_decoded(const Dataset& dataset, uint64_t first, uint64_t end, MemoryGate& gate,
+                     Findings& findings) {
   std::vector<std::byte> bytes;
   std::vector<std::pair<Block, Slice>> slices;
   for (uint64_t sample = first; sample < end; ++sample) {
     for (uint32_t field = 0; field < dataset.manifest().fields.size(); ++field) {
       const FieldLocation at = dataset.locate(sample, field);
       if (!at.present || at.plain) continue;
+      PACKTRAIN_ASSIGN(hold, gate.hold(at.length));
       Status read = dataset.read(sample, field, bytes, true);
+      if (at.length >= MemoryGate::kSmall) give_back(bytes);
       if (read.ok()) continue;
       if (read.code() != Code::corrupt && read.code() != Code::not_found) return read;
       const Result<std::string_view> key = dataset.key(sample);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "pack/findings.h"
+#include "pack/memory_gate.h"
 #include "pack/verify_shard.h"
 #include "packtrain/index.h"
 #include "packtrain/status.h"
@@ -21,7 +22,8 @@ Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard,
 Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Findings& findings);
 
 // Fields that are compressed or in pieces: decodes those of samples [first, end) and compares their checks.
-Status check_decoded(const Dataset& dataset, uint64_t first, uint64_t end, Findings& findings);
+Status check_decoded(const Dataset& dataset, uint64_t first, uint64_t end, MemoryGate& gate,
+                     Findings& findings);
 
 // What can still be read of a damaged container, in words: walks it to its end.
 std::string recoverable_in_words(Storage& storage, const std::string& name, const std::string& path,

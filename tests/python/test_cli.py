@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
+import shutil
 import signal
 import tarfile
 import time
@@ -379,3 +382,134 @@ def test_a_path_with_an_equals_sign_is_a_path_if_it_is_there(
     assert pt.Dataset("val").splits == {"val": 12}
     line = command("pack", "e=nowhere", "no").last_line
     assert "nowhere" in line
+
+
+# What goes wrong most often: the exit code, and the words that say what to do next.
+FAILURES: list[tuple[str, int, str]] = [
+    ("info missing", 2, "check the name"),
+    ("verify missing", 2, "check the name"),
+    ("ls missing", 2, "check the name"),
+    ("show missing -o page.html", 2, "check the name"),
+    ("index missing", 2, "check the name"),
+    ("pack missing out", 2, "check the name"),
+    ("pack tree/a/1.txt/x out", 2, "is a file; check the name"),
+    ("info tree", 2, "packtrain pack"),
+    ("info plain.bin", 2, "packtrain pack SOURCE OUT"),
+    ("index tree", 2, "packtrain pack tree OUT"),
+    ("ls d.pt --class x", 2, "it has a, b"),
+    ("ls d.pt --split x", 2, "it has train"),
+    ("ls d.pt --limit x", 2, "packtrain ls --help"),
+    ("cat d.pt nokey txt", 2, "packtrain ls lists the keys"),
+    ("cat d.pt a/1 jpg", 2, "it has cls, txt"),
+    ("extract d.pt tree", 2, "--overwrite"),
+    ("extract d.pt plain.bin", 2, "choose another"),
+    ("extract d.pt d.pt/x", 2, "choose a folder outside"),
+    ("extract d.pt back --fields x", 2, "packtrain info lists them"),
+    ("extract d.pt plain.bin/back", 2, "is a file; check the name"),
+    ("pack empty out", 2, "is it the right folder?"),
+    ("pack plain.bin out", 2, "give a folder, a list"),
+    ("pack empty.csv out", 1, "write a row for each sample"),
+    ("pack heading.csv out", 2, "put a line such as path,label in front"),
+    ("pack columns.csv out", 2, "--path-column"),
+    ("pack gone.csv out", 1, "--skip-bad 1"),
+    ("pack quote.csv out", 1, "close it"),
+    ("pack bad.json out", 1, "mend the list"),
+    ("pack bad.jsonl out", 1, "mend the list"),
+    ("pack hostile.pkl out", 1, "convert other values first"),
+    ("pack cut.tar out", 1, "packtrain index --recover"),
+    ("pack cut.tar.gz out", 1, "fetch or make the archive again"),
+    ("pack tree d.pt", 2, "choose another name, or remove it first"),
+    ("pack tree out --classes empty.csv.txt", 2, "write one name a line"),
+    ("pack tree out --shard-size 5q", 2, "write for example 512M"),
+    ("pack tree out --format betamax", 2, "choose from webdataset"),
+    ("pack tree out --sidecars tfrecord", 2, "choose from wids, dali, energon"),
+    ("pack tree out --task 3/2", 2, "i from 0 to n-1"),
+    ("pack tree unfinished", 2, "move it away or choose another name"),
+    (f"pack tree {'x' * 300}", 2, "choose a shorter one"),
+    ("show d.pt -o missing/page.html", 2, "check the name"),
+    ("show d.pt -o plain.bin", 2, "--force"),
+    ("synth tree", 2, "choose another or remove it"),
+    ("cat longer.pt a/1 txt", 1, "restore it from another copy or pack again"),
+    ("cat flipped.pt a/1 txt", 1, "restore it from another copy or pack again"),
+    ("extract flipped.pt back", 1, "--skip-bad"),
+    ("info no-index.pt", 1, "is missing; run packtrain verify"),
+    ("ls no-names.pt", 1, "is missing; run packtrain verify"),
+    ("info cut-manifest.pt", 1, "restore manifest.json from another copy"),
+    ("lss", 2, "did you mean ls?"),
+]
+
+
+@pytest.fixture(scope="module")
+def troubles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that the table of failures names."""
+    folder = tmp_path_factory.mktemp("troubles")
+    write_tree(folder / "tree", {"a/1.txt": b"1" * 50, "b/2.txt": b"2" * 50})
+    pt.pack(folder / "tree", folder / "d.pt", sync=False)
+    shard = (folder / "d.pt" / "train-000000.tar").read_bytes()
+    (folder / "empty").mkdir()
+    write_tree(
+        folder,
+        {
+            "plain.bin": b"x",
+            "empty.csv": b"path,label\n",
+            "empty.csv.txt": b"\n",
+            "heading.csv": b"1.jpg,2\n",
+            "columns.csv": b"foo,bar\nx,y\n",
+            "gone.csv": b"path,label\ngone.jpg,1\n",
+            "quote.csv": b'path,label\na,"b\n',
+            "bad.json": b'{"a":',
+            "bad.jsonl": b'{"path":\n',
+            "hostile.pkl": b"\x80\x04cos\nsystem\n",
+            "cut.tar": shard[:700],
+            "cut.tar.gz": gzip.compress(os.urandom(5000))[:500],
+            "unfinished.part/mine": b"",
+        },
+    )
+    for name in ("longer", "flipped", "no-index", "no-names", "cut-manifest"):
+        shutil.copytree(folder / "d.pt", folder / f"{name}.pt")
+    (folder / "longer.pt" / "train-000000.tar").write_bytes(shard + b"x")
+    (folder / "flipped.pt" / "train-000000.tar").write_bytes(shard.replace(b"1" * 50, b"1" * 49 + b"3"))
+    (folder / "no-index.pt" / "index.npz").unlink()
+    (folder / "no-names.pt" / "names.npz").unlink()
+    (folder / "cut-manifest.pt" / "manifest.json").write_bytes(b"{}")
+    return folder
+
+
+@pytest.mark.parametrize(("call", "code", "advice"), FAILURES, ids=[call[:40] for call, _, _ in FAILURES])
+def test_an_error_says_what_to_do_next(
+    command: Command, troubles: Path, call: str, code: int, advice: str
+) -> None:
+    before = read_tree(troubles)
+    ran = command(*call.split(), cwd=troubles)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.last_line.startswith("packtrain")
+    assert advice in ran.last_line
+    assert ran.error.count("\n") <= 2, "one sentence, not a flood"
+    assert {name: data for name, data in read_tree(troubles).items() if name in before} == before
+
+
+def test_show_draws_what_the_data_are(command: Command, packed: Path, tmp_path: Path) -> None:
+    """Bars stand for real numbers: a row for each class, a histogram of all samples, a bar for each shard."""
+    assert command("show", packed, "-o", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text()
+    data = pt.Dataset(packed)
+    rows = re.findall(
+        r'<span class="name" title="([^"]*)">.*?width:([0-9.]+)%.*?<span class="count">(\d+)</span>', page
+    )
+    counts = {name: int(count) for name, _, count in rows}
+    assert counts == pt.info(packed).classes
+    largest = max(counts.values())
+    assert all(abs(float(width) - 100 * counts[name] / largest) < 0.1 for name, width, _ in rows)
+
+    def bars(heading: str) -> list[tuple[float, str]]:
+        section = page.split(f"<h2>{heading}</h2>", 1)[1].split("<h2>", 1)[0]
+        found = re.findall(r'<rect class="bar"[^>]*height="([0-9.]+)"><title>([^<]*)</title>', section)
+        return [(float(height), title) for height, title in found]
+
+    sizes = bars("Bytes per sample")
+    assert len(sizes) > 1
+    assert max(height for height, _ in sizes) > 50
+    assert sum(int(re.findall(r"(\d+) sample", title)[0]) for _, title in sizes) == len(data)
+    assert len(bars("Shards")) == len(data.shards)
+    assert all(height > 0 for height, _ in bars("Shards"))
+    assert page.split("<h2>Image sizes</h2>", 1)[1].split("</section>", 1)[0].count("<svg") == 1

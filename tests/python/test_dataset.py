@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
-from helpers import read_tree, small_tree, write_tree
+from helpers import Command, read_tree, small_tree, write_tree
 
 
 @pytest.fixture(scope="module")
@@ -251,3 +253,50 @@ def test_samples_are_chosen_by_what_the_index_knows(packed: Path) -> None:
     ]
     assert expected
     assert sorted(int(batch["index"][0]) for batch in loader) == expected
+
+
+def test_the_index_alone_answers_for_labels_keys_and_facts(
+    command: Command, copy: Path, packed: Path
+) -> None:
+    for shard in copy.glob("*.tar"):
+        shard.unlink()
+    whole, data = pt.Dataset(packed), pt.Dataset(copy)
+    assert np.array_equal(data.labels, whole.labels)
+    assert list(data.keys) == list(whole.keys)
+    assert (len(data), data.classes, data.splits) == (len(whole), whole.classes, whole.splits)
+    assert pt.info(copy).classes == pt.info(packed).classes
+    facts, expected = (command("info", path, "--json").json() for path in (copy, packed))
+    for name in ("samples", "payload_bytes", "fields", "classes", "sample_bytes", "shards"):
+        assert facts[name] == expected[name]
+    assert command("ls", copy).out.splitlines() == list(whole.keys)
+    with pytest.raises(pt.CorruptError, match="is missing; restore it"):
+        data[0]
+
+
+def test_other_threads_run_while_samples_are_read(tmp_path: Path) -> None:
+    """With the GIL held, a thread that counts would stand still for as long as a read takes."""
+    write_tree(tmp_path / "tree", {f"{n % 2}/{n}.bin": bytes(2_000_000) for n in range(60)})
+    pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
+    data = pt.Dataset(tmp_path / "out")
+    counted, stop = [0], threading.Event()
+
+    def count() -> None:
+        while not stop.is_set():
+            counted[0] += 1
+
+    old = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # only who gives up the GIL lets others run
+    counting = threading.Thread(target=count)
+    try:
+        during = []
+        for read in (lambda: data.read(range(60)), lambda: data[7], lambda: data.field(3, "bin")):
+            before = counted[0]
+            if not counting.is_alive():
+                counting.start()
+            read()
+            during.append(counted[0] - before)
+    finally:
+        stop.set()
+        sys.setswitchinterval(old)
+        counting.join()
+    assert all(count > 0 for count in during), during

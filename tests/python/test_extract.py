@@ -125,3 +125,76 @@ def test_an_empty_choice_is_refused(command: Command, packed: Path, tmp_path: Pa
     assert ran.code == 2
     assert option in ran.last_line
     assert not (tmp_path / "back").exists()
+
+
+def test_a_missing_shard_is_named_and_the_rest_can_be_had(
+    command: Command, photos: Path, copy: Path, tmp_path: Path
+) -> None:
+    data = pt.Dataset(copy)
+    lost = sorted(copy.glob("train-*.tar"))[-1]
+    with tarfile.open(lost) as archive:
+        in_it = {name.rpartition(".")[0] for name in archive.getnames() if name.endswith(".jpg")}
+    lost.unlink()
+    for call in (
+        ["extract", copy, tmp_path / "back"],
+        ["cat", copy, min(in_it), "jpg"],
+        ["extract", copy, tmp_path / "back", "--skip-bad", str(len(in_it) - 1)],
+    ):
+        ran = command(*call)
+        assert ran.code == 1, ran.error
+        assert lost.name in ran.last_line
+        assert "is missing; restore it" in ran.last_line
+    assert not (tmp_path / "back").exists()
+    assert "--skip-bad" in command("extract", copy, tmp_path / "back").last_line
+    with pytest.raises(pt.CorruptError, match="is missing"):
+        data.read([data.keys.index(key) for key in in_it])
+
+    found = command("verify", copy)
+    assert found.code == 1
+    assert f"{lost.name} @ 0: the shard is missing" in found.out
+    assert f"{len(in_it)} of {len(data)} samples damaged; restore" in found.last_line
+
+    rest = command("extract", copy, tmp_path / "back", "--skip-bad", str(len(in_it)), "--json")
+    assert rest.code == 0, rest.error
+    assert {bad["key"] for bad in rest.json()["bad"]} == in_it
+    whole = read_tree(photos)
+    back = read_tree(tmp_path / "back")
+    assert len(back) == len(whole) - len(in_it)
+    assert all(whole[name] == content for name, content in back.items())
+
+
+def test_an_index_whose_container_was_moved_says_what_to_do(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "in", {"a.txt": b"a"})
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "in" / "a.txt", arcname="a.txt")
+    pt.index(tmp_path / "a.tar", out=tmp_path / "a.pt")
+    (tmp_path / "a.tar").rename(tmp_path / "b.tar")
+    ran = command("cat", tmp_path / "a.pt", "a", "txt")
+    assert ran.code == 1
+    assert "a.tar" in ran.last_line
+    assert "packtrain index again" in ran.last_line
+
+
+def test_long_names_come_back_and_those_that_no_file_can_have_are_refused_with_a_way_out(
+    command: Command, tmp_path: Path
+) -> None:
+    long_path = "/".join(["b", "y" * 150, "z" * 196 + ".txt"])  # 300 and more bytes, in parts that fit
+    write_tree(tmp_path / "tree", {long_path: b"long", "c/1.txt": b"short", "a" * 251 + "/x.txt": b"folder"})
+    pt.pack(tmp_path / "tree", tmp_path / "tree.pt", sync=False)
+    assert command("extract", tmp_path / "tree.pt", tmp_path / "back").code == 0
+    assert read_tree(tmp_path / "back") == read_tree(tmp_path / "tree")
+
+    impossible = "a/" + "x" * 300 + ".txt"  # a tar may hold it, a filesystem not
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(tmp_path / "tree" / "c" / "1.txt", arcname="c/1.txt")
+        archive.add(tmp_path / "tree" / "c" / "1.txt", arcname=impossible)
+    pt.pack(tmp_path / "a.tar", tmp_path / "a.pt", sync=False)
+    data = pt.Dataset(tmp_path / "a.pt")
+    assert [data.path_of(i, "txt") for i in range(2) if data[i]["cls"] == 0] == [impossible]
+    refused = command("extract", tmp_path / "a.pt", tmp_path / "out")
+    assert refused.code == 2
+    for word in ("304 bytes", "255", "--by-key"):
+        assert word in refused.last_line
+    assert sorted(path.name for path in tmp_path.glob("out*")) == []
+    assert command("extract", tmp_path / "a.pt", tmp_path / "out", "--by-key").code == 0
+    assert sorted(read_tree(tmp_path / "out").values()) == [b"short", b"short"]

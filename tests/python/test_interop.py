@@ -20,10 +20,13 @@ import pytest
 from helpers import read_tree, write_tree
 
 
-@pytest.fixture(scope="module")
-def sidecars(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["plain", "dotted"])
+def sidecars(photos: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Also with names of splits that have dots, of which readers may take a part for an extension."""
     out = tmp_path_factory.mktemp("interop") / "out"
-    pt.pack(photos, out, shards=4, sync=False, sidecars=["wids", "dali", "energon"])
+    dotted = {"v1.0": photos / "train", "a.b.tar": photos / "val"}
+    source = dotted if request.param == "dotted" else photos
+    pt.pack(source, out, shards=4, sync=False, sidecars=["wids", "dali", "energon"])
     return out
 
 

@@ -209,9 +209,15 @@ def test_progress_is_told_in_the_calling_thread(photos: Path, tmp_path: Path) ->
     pt.pack(photos, tmp_path / "out", sync=False, progress=progress)
     pt.verify(tmp_path / "out", progress=progress)
     pt.extract(tmp_path / "out", tmp_path / "back", progress=progress)
+    pt.show(tmp_path / "out", tmp_path / "page.html", jobs=2, progress=progress)
+    write_tree(tmp_path / "tiny", {f"{n % 2}/{n}.txt": b"x" for n in range(1100)})
+    pt.pack(tmp_path / "tiny", tmp_path / "tiny.pt", sync=False)
+    bare = (tmp_path / "tiny.pt" / "train-000000.tar").rename(tmp_path / "bare.tar")
+    with pytest.warns(UserWarning, match="indexed 1,100 samples"):
+        assert pt.info(bare, progress=progress).samples == 1100
     assert threads == {threading.get_ident()}
     assert all(event.items <= event.items_total for event in seen if event.items_total)
-    assert {"write", "verify"} <= {event.phase for event in seen}
+    assert {"write", "verify", "show", "index"} <= {event.phase for event in seen}
     assert repr(seen[0]).startswith("Progress(phase=")
 
 

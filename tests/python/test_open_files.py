@@ -1,0 +1,71 @@
+"""More shards than the process may have open at first, and more than it ever may."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import packtrain as pt
+import pytest
+from helpers import Command, read_tree, write_tree
+
+SHARDS = 150
+FEW = 64
+
+
+def limited(hard: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, hard))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {f"{n % 3}/{n:04}.txt": b"%d" % n * 50 for n in range(2 * SHARDS)}
+    return write_tree(tmp_path_factory.mktemp("tree"), files)
+
+
+def test_a_low_soft_limit_is_raised_when_more_files_are_needed(
+    command: Command, tree: Path, tmp_path: Path
+) -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 2 * SHARDS:
+        pytest.skip("the hard limit of open files is low here")
+    low = {"preexec_fn": limited(resource.getrlimit(resource.RLIMIT_NOFILE)[1])}
+    out = tmp_path / "out"
+    for call in (
+        ["pack", tree, out, "--shards", str(SHARDS), "--jobs", "8"],
+        ["verify", out, "--jobs", "8"],
+        ["extract", out, tmp_path / "back", "--jobs", "8"],
+        ["info", out],
+        ["show", out, "-o", tmp_path / "page.html"],
+    ):
+        ran = command(*call, **low)
+        assert ran.code == 0, (call, ran.error)
+    assert read_tree(tmp_path / "back") == read_tree(tree)
+    code = f"""if True:
+        import packtrain as pt, resource
+        data = pt.Dataset({str(out)!r})
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        data[0]
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before, "raised without need"
+        assert len(data.read(range(len(data)))) == {2 * SHARDS}
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, **low)  # type: ignore[call-overload]
+
+
+def test_a_low_hard_limit_is_no_trouble_for_packing_and_a_clear_sentence_for_reading_all(
+    command: Command, tree: Path, tmp_path: Path
+) -> None:
+    low = {"preexec_fn": limited(FEW)}
+    out = tmp_path / "out"
+    for call in (["pack", tree, out, "--shards", str(SHARDS), "--jobs", "8"], ["verify", out, "--jobs", "8"]):
+        ran = command(*call, **low)
+        assert ran.code == 0, (call, ran.error)
+    assert len(pt.Dataset(out)) == 2 * SHARDS
+    ran = command("extract", out, tmp_path / "back", **low)
+    assert ran.code == 5
+    assert "Too many open files" in ran.last_line
+    assert "ulimit -Hn" in ran.last_line
+    assert "fewer shards" in ran.last_line
+    assert not (tmp_path / "back").exists()
