@@ -23,8 +23,8 @@ AGAINST_LIBRARY = {
     "lmdb": (0.9, 1.6),
 }
 LIMITS = {
-    "lmdb": "both copy out of a mapping, the copy of a short value takes less time than the call, and calls of "
-    "two threads take turns for Python's lock"
+    "lmdb": "both copy out of a mapping; the copy of a short value takes less time than the call, and calls "
+    "of two threads take turns for Python's lock"
 }
 
 

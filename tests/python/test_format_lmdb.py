@@ -154,7 +154,7 @@ def test_single_fields_are_copied_from_a_mapping_as_lmdb_itself_does(packed: Pat
         assert dataset.field(number, "jpg") == expected[f"{key}.jpg".encode()]
     assert str(container_of(copied) / "data.mdb") in mapped_files()
 
-    # Other containers may be cut by whoever owns them: that is an error, and must not be the end of the process.
+    # Other containers may be cut by whoever owns them: that must be an error, and not the end of the process.
     pt.pack(packed, tmp_path / "tar", format="webdataset", sync=False)
     other = pt.Dataset(tmp_path / "tar")
     other.field(0, "jpg")
