@@ -304,3 +304,28 @@ def test_several_containers_are_named_as_splits(tmp_path: Path, command: Command
     ran = command("index", given[0], tmp_path / "two.npz", "--out", tmp_path / "mixed")
     assert ran.code == 2
     assert "name" in ran.last_line
+
+
+def test_pack_says_what_index_says_of_a_container(tmp_path: Path, command: Command) -> None:
+    """Labels that are no class numbers, and values that would share one sample: each is told by both."""
+    np.savez(tmp_path / "real.npz", x=np.eye(4), y=np.array([0.5, 1.5, 2.0, 0.0]))
+    np.savez(tmp_path / "text.npz", x=np.eye(4), y=np.array(["ant", "bee", "ant", "bee"]))
+    given = [(tmp_path / f"{kind}.npz", "samples have no labels: `y`") for kind in ("real", "text")]
+    try:
+        import lmdb
+    except ImportError:
+        lmdb = None
+    if lmdb is not None:
+        with lmdb.open(str(tmp_path / "one.lmdb"), map_size=1 << 24) as env, env.begin(write=True) as entries:
+            for number in range(20):
+                entries.put(f"ILSVRC.{number}.jpg".encode(), b"\xff\xd8\xff")
+        given.append((tmp_path / "one.lmdb", "fields of the one sample ILSVRC"))
+    for number, (path, words) in enumerate(given):
+        packed = command("pack", path, tmp_path / f"out{number}", "--quiet")
+        assert packed.code == 0, packed.error
+        assert words in packed.error
+        indexed = command("index", path, "--quiet")
+        assert indexed.code == 0, indexed.error
+        assert words in indexed.error
+    report = pt.pack(tmp_path / "real.npz", tmp_path / "out", sync=False)
+    assert any("no labels" in warning for warning in report.warnings)
