@@ -23,8 +23,8 @@ AGAINST_LIBRARY = {
     "lmdb": (0.9, 1.6),
 }
 LIMITS = {
-    "lmdb": "py-lmdb copies out of a mapping of the file, ours asks the kernel to copy; a mapping would be "
-    "as fast, and end the process of whoever reads a file that another one cuts short"
+    "lmdb": "both copy out of a mapping; the copy of a short value takes less time than the call, and calls "
+    "of two threads take turns for Python's lock"
 }
 
 

@@ -26,8 +26,7 @@ def in_shards(folder: Path, pattern: str) -> list[Path]:
 
 def of_packtrain(folder: Path, field: str) -> Read:
     dataset = packtrain.Dataset(str(folder))
-    fields = [field]
-    return lambda i: dataset.read((i,), fields, check=False)[0][field]
+    return lambda i: dataset.field(i, field, check=False)
 
 
 def of_zipfile(folder: Path, field: str) -> Read:

@@ -164,6 +164,8 @@ struct OpenOptions {
   Progress progress;
   std::string* note =
       nullptr;  // filled with what to tell the user ("indexed on the fly; run …"), or left empty
+  // If given, what the user should know of bare containers goes here, a sentence each, and not into `note`.
+  std::vector<std::string>* found = nullptr;
 };
 // A dataset folder, a container that has NAME.packtrain/ beside it, or bare containers, indexed now.
 Result<std::shared_ptr<Dataset>> open_dataset(Storage& storage, std::string_view path,

@@ -166,12 +166,11 @@ std::vector<SampleDict> Samples::read(std::span<const uint64_t> samples, nb::han
 nb::bytes Samples::read_field(uint64_t sample, uint32_t field, bool check) const {
   const FieldLocation location = dataset_->locate(sample, field);
   nb::bytes bytes = new_bytes(location.length);
-  FieldRead read = read_into(sample, field, bytes, location.length);
-  {
+  const FieldRead read = read_into(sample, field, bytes, location.length);
+  bind::check([&] {
     const WithoutGil free;
-    read_fields(*dataset_, {&read, 1}, check);
-  }
-  bind::check(read.status);
+    return packtrain::read_field(*dataset_, sample, field, location, read.into, check);
+  }());
   return bytes;
 }
 

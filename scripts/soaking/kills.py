@@ -22,6 +22,10 @@ TASKS = 4
 SHARDS = 12
 SET_UP_SECONDS, SET_UP_LOOKS = 0.01, 500
 LOOK_SECONDS = 0.001
+USUAL = "webdataset"
+ONE_FILE = ("hdf5-vlen",)  # is not cut into shards
+ARRAYS_ONLY = ("npy",)  # takes no files
+ONE_IN = 10  # of the kills, for each of the other formats
 MOST_MORE = 20  # trials, where chance has hit no run in one of its phases
 
 
@@ -33,6 +37,7 @@ class Reference:
     hashes: dict[str, str]
     seconds: float
     plan_seconds: float  # until the plan is there
+    format: str = USUAL
 
 
 @dataclass
@@ -85,7 +90,9 @@ class Trial:
         self.out = self.folder / "out.pt"
 
     def start(self, *more: str) -> subprocess.Popen[str]:
-        return self.setting.command.start(*pack_arguments(self.reference.source, self.out), *more)
+        return self.setting.command.start(
+            *pack_arguments(self.reference.source, self.out, self.reference.format), *more
+        )
 
     def wait(self, process: subprocess.Popen[str], *, planning: bool) -> None:
         """Until some moment of the run: before its plan is there, or behind that."""
@@ -120,32 +127,35 @@ def part_of(out: Path) -> Path:
     return out.with_name(out.name + ".part")
 
 
-def pack_arguments(source: Path, out: Path) -> list[str]:
-    return ["pack", str(source), str(out), "--shards", str(SHARDS), "--jobs", "2", "--quiet"]
+def pack_arguments(source: Path, out: Path, format_name: str) -> list[str]:
+    shards = [] if format_name in ONE_FILE else ["--shards", str(SHARDS)]
+    return ["pack", str(source), str(out), "--format", format_name, *shards, "--jobs", "2", "--quiet"]
 
 
-def make_reference(setting: Setting) -> Reference:
-    source = make_tree(setting.scratch / "source", files=3000, mean_bytes=20_000)
-    out = setting.scratch / "reference.pt"
+def make_reference(setting: Setting, format_name: str = USUAL) -> Reference:
+    source = setting.scratch / "source"
+    if not source.exists():
+        make_tree(source, files=3000, mean_bytes=20_000)
+    out = setting.scratch / f"reference-{format_name}.pt"
     seconds = []
     for _ in range(3):
         shutil.rmtree(out, ignore_errors=True)
         begun = time.perf_counter()
-        ended = setting.command.run(*pack_arguments(source, out))
+        ended = setting.command.run(*pack_arguments(source, out, format_name))
         seconds.append(time.perf_counter() - begun)
         if ended.code != DONE:
             raise RuntimeError(f"an undisturbed pack failed: {ended}")
-    planned = setting.scratch / "planned.pt"
+    planned = setting.scratch / f"planned-{format_name}.pt"
     plan_seconds = []
     for _ in range(3):
         begun = time.perf_counter()
-        process = setting.command.start(*pack_arguments(source, planned), "--plan")
+        process = setting.command.start(*pack_arguments(source, planned, format_name), "--plan")
         while process.poll() is None and not (part_of(planned) / "plan").exists():
             pass  # a moment of sleep would be a good part of it
         plan_seconds.append(time.perf_counter() - begun)
         finish(process)
         shutil.rmtree(part_of(planned))
-    return Reference(source, digest(out), sorted(seconds)[1], min(plan_seconds))
+    return Reference(source, digest(out), sorted(seconds)[1], min(plan_seconds), format_name)
 
 
 def wait_until_it_listens(process: subprocess.Popen[str], to: signal.Signals) -> None:
@@ -171,10 +181,10 @@ def interrupt(process: subprocess.Popen[str], with_signal: signal.Signals) -> En
 
 def kill_one(setting: Setting, reference: Reference, count: int) -> Check:
     """One process, killed, every other time while it plans; every third time the run after it as well."""
-    check = Check(f"SIGKILL of one process at {count} random moments")
+    check = Check(f"{reference.format}: SIGKILL of one process at {count} random moments")
     moments = Moments()
     for number, planning in moments.plan(count):
-        trial = Trial(setting, reference, f"kill-{number}")
+        trial = Trial(setting, reference, f"kill-{reference.format}-{number}")
         process = trial.start()
         trial.wait(process, planning=planning)
         moments.note(trial.out, interrupt(process, signal.SIGKILL))
@@ -232,3 +242,11 @@ def kills(setting: Setting) -> Iterator[Check]:
     yield kill_one(setting, reference, setting.counts.kills)
     yield kill_one_of_four(setting, reference, setting.counts.kills)
     yield terminate_one(setting, reference, setting.counts.terminations)
+    for name in other_formats(setting):
+        yield kill_one(setting, make_reference(setting, name), max(2, setting.counts.kills // ONE_IN))
+
+
+def other_formats(setting: Setting) -> list[str]:
+    """Those that this build writes, but for the usual one."""
+    told = setting.command.run("doctor", "--json").json()["formats"]
+    return [known["name"] for known in told if known["write"] and known["name"] not in (USUAL, *ARRAYS_ONLY)]

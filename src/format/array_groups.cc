@@ -1,15 +1,13 @@
 #include "format/array_groups.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "base/words.h"
 
 namespace packtrain {
 namespace {
 
-constexpr std::string_view kSplits[] = {"train", "training", "val", "valid", "validation", "test"};
+constexpr std::string_view kSplits[] = {"train", "training", "val", "valid", "validation", "test", "testing"};
 
 ColumnKind kind_of(const ArrayColumn& column) {
   const bool one_each = column.shape.size() == 1 || (column.shape.size() == 2 && column.shape[1] == 1);
@@ -22,18 +20,6 @@ ColumnKind kind_of(const ArrayColumn& column) {
     default:
       return ColumnKind::other;
   }
-}
-
-// The name without a split in front of it or behind it, and the split.
-std::optional<std::pair<std::string, std::string>> divide_split(std::string_view name) {
-  for (std::string_view split : kSplits) {
-    if (name.size() <= split.size() + 1) continue;
-    if (name.starts_with(split) && name[split.size()] == '_')
-      return std::pair(std::string(name.substr(split.size() + 1)), std::string(split));
-    if (name.ends_with(split) && name[name.size() - split.size() - 1] == '_')
-      return std::pair(std::string(name.substr(0, name.size() - split.size() - 1)), std::string(split));
-  }
-  return std::nullopt;
 }
 
 // How much an array's length counts for that of the table.
@@ -54,6 +40,19 @@ bool says_that_it_is_a_table(const ArraysByName& arrays) {
 bool is_split_name(std::string_view name) {
   return std::find(std::begin(kSplits), std::end(kSplits), name) != std::end(kSplits);
 }
+
+std::optional<std::pair<std::string, std::string>> divide_split(std::string_view name) {
+  for (std::string_view split : kSplits) {
+    if (name.size() <= split.size() + 1) continue;
+    if (name.starts_with(split) && name[split.size()] == '_')
+      return std::pair(std::string(name.substr(split.size() + 1)), std::string(split));
+    if (name.ends_with(split) && name[name.size() - split.size() - 1] == '_')
+      return std::pair(std::string(name.substr(0, name.size() - split.size() - 1)), std::string(split));
+  }
+  return std::nullopt;
+}
+
+bool is_first_split(std::string_view split) { return split.starts_with("train"); }
 
 const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name, std::string_view suffix) {
   const auto found = arrays.find(std::string(name).append(suffix));
@@ -123,7 +122,7 @@ std::vector<ArrayGroup> array_groups(const ArrayTable& table) {
     const auto parts = divide_split(column.name);
     divided = divided && parts;
     if (!divided) continue;
-    ArrayGroup& mine = splits[{parts->second.starts_with("train") ? 0 : 1, parts->second}];
+    ArrayGroup& mine = splits[{is_first_split(parts->second) ? 0 : 1, parts->second}];
     mine.split = parts->second;
     mine.arrays[parts->first] = &column;
   }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/array_table.h"
@@ -24,6 +26,10 @@ struct ArrayGroup {
 std::vector<ArrayGroup> array_groups(const ArrayTable& table);
 
 bool is_split_name(std::string_view name);  // "train", "val", "test" and the like
+// "x_train" and "train_x" divided into "x" and "train"; nothing where the name has no split.
+std::optional<std::pair<std::string, std::string>> divide_split(std::string_view name);
+// Whether the split stands in front of the others: that for training.
+bool is_first_split(std::string_view split);
 
 // Null if there is none.
 const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name,

@@ -13,19 +13,38 @@ namespace {
 constexpr const Format* kFormats[] = {&kTar,      &kNpz,  &kZarr, &kZip,      &kArrow, &kParquet,
                                       &kHdf5Vlen, &kHdf5, &kLmdb, &kSquashfs, &kNpy};
 
-// What the first bytes of a file say about formats that packtrain does not read in place.
+// What the first bytes of a file say about formats that packtrain does not read in place. Those that it does
+// not read at all have a program that unpacks them.
 struct Stranger {
   std::string_view magic;
-  std::string_view what;
+  std::string_view name, suffix;
+  std::string_view program;
 };
 constexpr Stranger kStrangers[] = {
-    {"\x1f\x8b", "compressed by gzip, so its members cannot be read one by one"},
-    {"\x28\xb5\x2f\xfd", "compressed by zstd, so its members cannot be read one by one"},
+    {"\x1f\x8b", "gzip", ".gz", ""},
+    {"\x28\xb5\x2f\xfd", "zstd", ".zst", ""},
     {"\xfd"
      "7zXZ",
-     "compressed by xz, so its members cannot be read one by one"},
-    {"BZh", "compressed by bzip2, so its members cannot be read one by one"},
+     "xz", ".xz", "xz"},
+    {"BZh", "bzip2", ".bz2", "bzip2"},
 };
+
+Status is_compressed(const Stranger& stranger, const std::string& path) {
+  std::string message = "is compressed by " + std::string(stranger.name);
+  if (stranger.program.empty()) {
+    message += ", so its members cannot be read one by one; pack it: packtrain pack " + path + " OUT";
+  } else {
+    std::string plain = path;
+    if (plain.ends_with(stranger.suffix)) {
+      plain.resize(plain.size() - stranger.suffix.size());
+    } else {
+      plain += ".unpacked";
+    }
+    message += ", which packtrain does not read; unpack it and give " + plain + ": " +
+               std::string(stranger.program) + " -dc " + path + " > " + plain;
+  }
+  return Status(Code::unsupported, std::move(message)).at(path);
+}
 
 }  // namespace
 
@@ -78,10 +97,7 @@ Result<const Format*> recognise_format(Storage& storage, std::string_view path) 
     PACKTRAIN_TRY(storage.read(*file, 0, std::span(head).first(bytes)));
     for (const Stranger& stranger : kStrangers) {
       if (!as_text(std::span(head).first(bytes)).starts_with(stranger.magic)) continue;
-      std::string name(path);
-      return Status(Code::unsupported,
-                    "is " + std::string(stranger.what) + "; pack it: packtrain pack " + name + " OUT")
-          .at(name);
+      return is_compressed(stranger, std::string(path));
     }
     // Its first bytes are damaged, or it is empty: the format its name promises will say what is wrong.
     for (const Format* format : kFormats) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/words.h"
+#include "format/array_groups.h"
 #include "format/columns.h"
 #include "format/grouping.h"
 #include "format/hdf5_chunks.h"
@@ -119,12 +120,6 @@ uint64_t samples_of(const Hdf5Column& column) {
 Status differs(const std::string& name, uint64_t rows, uint64_t samples) {
   return Status(Code::corrupt, "`" + printable(name) + "` has " + count_in_words(rows) +
                                    " rows where there are " + counted(samples, "sample"));
-}
-
-bool is_split_name(std::string_view name) {
-  constexpr std::string_view kNames[] = {"train",      "training", "val",    "valid",
-                                         "validation", "test",     "testing"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 // Makes a set of the datasets of one group.
@@ -253,11 +248,44 @@ class SetFinder {
       ++names_count_;
       datasets.emplace(link.name, std::move(object));
     }
+    return name.empty() && are_divided(datasets) ? add_splits(std::move(datasets))
+                                                 : add_set(name, std::move(datasets)).status();
+  }
+
+  // Whether every column says in its name for which split it is: x_train, y_train, ...
+  static bool are_divided(const Datasets& datasets) {
+    size_t columns = 0;
+    for (const auto& [name, dataset] : datasets) {
+      if (dataset.shape.empty()) continue;
+      if (!divide_split(name)) return false;
+      ++columns;
+    }
+    return columns > 0;
+  }
+
+  // A split of the root that has no labels counts as much as those that have some.
+  Status add_splits(Datasets datasets) {
+    std::map<std::pair<bool, std::string>, Datasets> splits;
+    for (auto& [name, dataset] : datasets) {
+      const auto parts = divide_split(name);
+      if (!parts) continue;
+      splits[{!is_first_split(parts->second), parts->second}].emplace(parts->first, std::move(dataset));
+    }
+    Strength most = Strength::none;
+    for (auto& [split, columns] : splits) {
+      PACKTRAIN_ASSIGN(strength, add_set(split.second, std::move(columns)));
+      most = std::max(most, strength);
+    }
+    for (auto& [strength, set] : found_) strength = most;
+    return {};
+  }
+
+  Result<Strength> add_set(const std::string& name, Datasets datasets) {
     Hdf5Set set;
     set.split = name;
     auto strength = make_set(std::move(datasets), set);
     if (!strength.ok()) return name.empty() ? strength.status() : strength.status().at(printable(name));
-    if (*strength == Strength::none) return {};
+    if (*strength == Strength::none) return strength;
     // A value takes a byte at least. Datasets that share their elements could claim any number.
     const uint64_t most = 4 * file_.bytes();
     uint64_t values = 0;
@@ -267,7 +295,7 @@ class SetFinder {
     }
     values_ += values;
     found_.emplace_back(*strength, std::move(set));
-    return {};
+    return strength;
   }
 
   static constexpr size_t kNamed = 5;

@@ -1,6 +1,7 @@
 // What the datasets of an HDF5 file mean: which of them are columns of samples.
 //
-// Columns stand side by side in a group: each group of the top is a split, or the root holds them all. A
+// Columns stand side by side in a group: each group of the top is a split, or the root holds them all, of one
+// set or, where each name carries a split (x_train, y_train), of several. A
 // field is one of three kinds, and `NAME_present`, bytes of 0 and 1, says which samples have it (all, if it
 // is not there).
 //   values   NAME (n) of variable length

@@ -5,74 +5,145 @@
 #include <numeric>
 #include <vector>
 
+#include "io/cached_read.h"
+
 namespace packtrain {
 namespace {
 
 constexpr uint32_t kMergedReadsInFlight = 32;
 constexpr uint64_t kMergeGap = uint64_t{16} << 10;      // stretches nearer than this share a read
 constexpr uint64_t kMergedBytes = uint64_t{512} << 10;  // and a shared read is at most this long
+// From memory a call costs about as much as copying this much: what lies between is passed over from here on.
+constexpr uint64_t kCachedGap = uint64_t{2} << 10;
+
+using Each = std::function<Status(size_t, Bytes)>;
 
 // A read that covers the stretches order[first, last).
 struct Piece {
   Read read;
   std::vector<std::byte> buffer;
   size_t first = 0, last = 0;
+
+  // Memory that was used before is not cleared again.
+  MutableBytes room(uint64_t bytes) {
+    if (buffer.size() < bytes) buffer.resize(static_cast<size_t>(bytes));
+    return MutableBytes(buffer).first(static_cast<size_t>(bytes));
+  }
+};
+
+// One call of read_merged. One thread at a time.
+class MergedReads {
+ public:
+  MergedReads(Storage& storage, const File& file, std::span<const Stretch> wanted, const Each& each)
+      : storage_(storage), file_(file), wanted_(wanted), each_(each), order_(wanted.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    const auto before = [&](size_t a, size_t b) { return wanted_[a].offset < wanted_[b].offset; };
+    if (!std::is_sorted(order_.begin(), order_.end(), before))
+      std::sort(order_.begin(), order_.end(), before);
+  }
+
+  Status run() {
+    std::vector<Piece> pieces(
+        std::min<size_t>(kMergedReadsInFlight, wanted_.size()));  // outlives what is in flight
+    std::vector<Piece*> idle;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i].read.tag = i;
+      idle.push_back(&pieces[i]);
+    }
+    std::unique_ptr<Reads> reads;  // made for the first that must be waited for
+    std::vector<Read*> batch;
+    for (size_t next = 0; next < order_.size() || (reads && reads->in_flight() > 0);) {
+      batch.clear();
+      while (next < order_.size() && !idle.empty()) {
+        Piece& piece = *idle.back();
+        piece.first = next;
+        next = piece.last = end_of(next, kMergeGap, kMergedBytes);
+        PACKTRAIN_TRY(take_cached(piece));
+        if (piece.first == piece.last) continue;
+        cover(piece);
+        batch.push_back(&piece.read);
+        idle.pop_back();
+      }
+      if (batch.empty() && (!reads || reads->in_flight() == 0)) break;
+      if (!reads) reads = storage_.reads(kMergedReadsInFlight);
+      if (!batch.empty()) reads->submit(batch);
+      Read* finished[kMergedReadsInFlight];
+      const size_t count = reads->wait(finished);
+      for (Read* read : std::span(finished, count)) {
+        PACKTRAIN_TRY(read->status);
+        PACKTRAIN_TRY(hand_on(pieces[read->tag], pieces[read->tag].last));
+        idle.push_back(&pieces[read->tag]);
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Where the stretches end that share a read with order_[first].
+  size_t end_of(size_t first, uint64_t gap, uint64_t longest) const {
+    const uint64_t start = wanted_[order_[first]].offset;
+    uint64_t end = start + wanted_[order_[first]].bytes;
+    size_t last = first + 1;
+    for (; last < order_.size(); ++last) {
+      const Stretch& next = wanted_[order_[last]];
+      const uint64_t further = std::max(end, next.offset + next.bytes);
+      if (next.offset > end + gap || further - start > std::max(longest, end - start)) break;
+      end = further;
+    }
+    return last;
+  }
+
+  uint64_t end_offset(size_t first, size_t last) const {
+    uint64_t end = 0;
+    for (size_t at = first; at < last; ++at)
+      end = std::max(end, wanted_[order_[at]].offset + wanted_[order_[at]].bytes);
+    return end;
+  }
+
+  void cover(Piece& piece) {
+    const uint64_t start = wanted_[order_[piece.first]].offset;
+    piece.read = {.file = &file_,
+                  .offset = start,
+                  .into = piece.room(end_offset(piece.first, piece.last) - start),
+                  .status = {},
+                  .tag = piece.read.tag};
+  }
+
+  // Copies what the kernel has in memory, without what lies between, and hands it on; the rest of the piece
+  // stays to be read.
+  Status take_cached(Piece& piece) {
+    while (piece.first < piece.last) {
+      const uint64_t start = wanted_[order_[piece.first]].offset;
+      const size_t last = std::min(piece.last, end_of(piece.first, kCachedGap, kMergedBytes));
+      piece.read.offset = start;
+      piece.read.into = piece.room(end_offset(piece.first, last) - start);
+      if (!read_if_cached(file_, start, piece.read.into)) return {};
+      PACKTRAIN_TRY(hand_on(piece, last));
+    }
+    return {};
+  }
+
+  Status hand_on(Piece& piece, size_t last) {
+    for (; piece.first < last; ++piece.first) {
+      const Stretch& stretch = wanted_[order_[piece.first]];
+      PACKTRAIN_TRY(each_(order_[piece.first],
+                          Bytes(piece.read.into).subspan(stretch.offset - piece.read.offset, stretch.bytes)));
+    }
+    return {};
+  }
+
+  Storage& storage_;
+  const File& file_;
+  const std::span<const Stretch> wanted_;
+  const Each& each_;
+  std::vector<size_t> order_;  // by place in the file
 };
 
 }  // namespace
 
 Status read_merged(Storage& storage, const File& file, std::span<const Stretch> wanted,
                    const std::function<Status(size_t, Bytes)>& each) {
-  std::vector<size_t> order(wanted.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return wanted[a].offset < wanted[b].offset; });
-  const auto plan = [&](size_t first, Piece& piece) {
-    const uint64_t start = wanted[order[first]].offset;
-    uint64_t end = start + wanted[order[first]].bytes;
-    size_t last = first + 1;
-    for (; last < order.size(); ++last) {
-      const Stretch& next = wanted[order[last]];
-      const uint64_t further = std::max(end, next.offset + next.bytes);
-      if (next.offset > end + kMergeGap || further - start > std::max(kMergedBytes, end - start)) break;
-      end = further;
-    }
-    piece.first = first;
-    piece.last = last;
-    piece.buffer.resize(static_cast<size_t>(end - start));
-    piece.read = {.file = &file, .offset = start, .into = piece.buffer, .status = {}, .tag = piece.read.tag};
-    return last;
-  };
-
-  std::vector<Piece> pieces(
-      std::min<size_t>(kMergedReadsInFlight, wanted.size()));  // outlives what is in flight
-  std::vector<Piece*> idle;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i].read.tag = i;
-    idle.push_back(&pieces[i]);
-  }
-  std::unique_ptr<Reads> reads = storage.reads(kMergedReadsInFlight);
-  for (size_t next = 0; next < order.size() || reads->in_flight() > 0;) {
-    std::vector<Read*> batch;
-    for (; next < order.size() && !idle.empty(); idle.pop_back()) {
-      next = plan(next, *idle.back());
-      batch.push_back(&idle.back()->read);
-    }
-    if (!batch.empty()) reads->submit(batch);
-    Read* finished[kMergedReadsInFlight];
-    const size_t count = reads->wait(finished);
-    for (Read* read : std::span(finished, count)) {
-      Piece& piece = pieces[read->tag];
-      PACKTRAIN_TRY(read->status);
-      for (size_t at = piece.first; at < piece.last; ++at) {
-        const Stretch& stretch = wanted[order[at]];
-        PACKTRAIN_TRY(
-            each(order[at], Bytes(piece.buffer).subspan(stretch.offset - read->offset, stretch.bytes)));
-      }
-      idle.push_back(&piece);
-    }
-  }
-  return {};
+  return MergedReads(storage, file, wanted, each).run();
 }
 
 }  // namespace packtrain

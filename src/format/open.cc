@@ -133,9 +133,13 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
         (containers.size() == 1 ? containers[0] : count_in_words(containers.size()) + " containers") +
         " on the fly (" + kept + "); run `packtrain index` on " + (containers.size() == 1 ? "it" : "them") +
         " to have the index beside " + (containers.size() == 1 ? "it" : "them");
-    if (links.count > 0) *options.note += "; " + links_in_words(links);
-    if (without_extension.count > 0) *options.note += "; " + without_extension_in_words(without_extension);
-    if (columns.count > 0) *options.note += "; " + columns_in_words(columns);
+  }
+  if (columns.count > 0) notes.insert(notes.begin(), columns_in_words(columns));
+  if (without_extension.count > 0) notes.insert(notes.begin(), without_extension_in_words(without_extension));
+  if (links.count > 0) notes.insert(notes.begin(), links_in_words(links));
+  if (options.found) {
+    options.found->insert(options.found->end(), notes.begin(), notes.end());
+  } else if (options.note) {
     for (const std::string& note : notes) *options.note += "; " + note;
   }
   return dataset;

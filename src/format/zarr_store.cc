@@ -1,6 +1,7 @@
 #include "format/zarr_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/words.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::string_view kMarks[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".zattrs"};
 constexpr uint64_t kLargestObject = uint64_t{256} << 20;  // of those read whole: metadata
 constexpr uint64_t kMostChunkFiles = uint64_t{1} << 22;
+constexpr size_t kMostNamesLookedAt = 100;  // of a zip, to tell whether it is a hierarchy
 constexpr uint64_t kMostChunksPerByte = 64, kChunksForNothing = 4096;
 
 std::string join(std::string_view folder, std::string_view name) {
@@ -152,6 +154,39 @@ class ZipStoreReader final : public ZarrStore {
   std::string root_;  // empty, or ends with '/'
 };
 
+// Whether an entry of that name makes a zip a hierarchy; nothing if it might be one and might not.
+std::optional<bool> tells_of_zarr(std::string_view name) {
+  if (name.find(".zarr/") != std::string_view::npos) return true;
+  if (name.ends_with('/')) return std::nullopt;
+  const size_t chunks = name.starts_with("c/") ? 0 : name.find("/c/");
+  const size_t numbers = name.find_first_of("0123456789", chunks == std::string_view::npos ? 0 : chunks);
+  if (chunks != std::string_view::npos &&
+      name.find_first_not_of("/0123456789", numbers) == std::string_view::npos)
+    return true;  // a chunk of version 3: "x/c/0/0"
+  const std::string_view leaf = name.substr(name.rfind('/') + 1);
+  if (std::find(std::begin(kMarks), std::end(kMarks), leaf) != std::end(kMarks)) return true;
+  // A chunk of version 2, "x/0.0", or a file that is called so.
+  if (leaf.find_first_not_of(".0123456789") == std::string_view::npos) return std::nullopt;
+  return false;
+}
+
+// By the first entry whose name is telling: folders and chunks may stand before it.
+bool has_zarr_names(Storage& storage, const File& file) {
+  uint64_t at = 0;
+  for (size_t looked = 0; looked < kMostNamesLookedAt; ++looked) {
+    std::byte head[kZipLocalBytes + 256];
+    const size_t bytes = std::min<uint64_t>(sizeof head, file.size() - at);
+    if (bytes < kZipLocalBytes || !storage.read(file, at, std::span(head).first(bytes)).ok()) return false;
+    const auto local = parse_zip_local(head);
+    if (!local.ok() || local->name_bytes > bytes - kZipLocalBytes) return false;
+    if (const auto told = tells_of_zarr(as_text(Bytes(head).subspan(kZipLocalBytes, local->name_bytes))))
+      return *told;
+    at += kZipLocalBytes + local->name_bytes + local->extra_bytes + local->stored;
+    if (at > file.size()) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ZarrStore>> open_zarr_store(Storage& storage, std::string_view path,
@@ -202,18 +237,7 @@ bool looks_like_zarr(Storage& storage, std::string_view path) {
   auto file = storage.open(path);
   if (!file.ok() || !looks_like_zip(storage, **file)) return false;
   if (path.ends_with(".zarr.zip") || path.ends_with(".zarr")) return true;
-  // Otherwise by its first entry: metadata, or a chunk of version 3 ("x/c/0").
-  std::byte head[kZipLocalBytes + 256];
-  const size_t bytes = std::min<uint64_t>(sizeof head, (*file)->size());
-  if (bytes < kZipLocalBytes || !storage.read(**file, 0, std::span(head).first(bytes)).ok()) return false;
-  const auto local = parse_zip_local(head);
-  if (!local.ok() || local->name_bytes > bytes - kZipLocalBytes) return false;
-  const std::string_view name = as_text(Bytes(head).subspan(kZipLocalBytes, local->name_bytes));
-  if (name.find(".zarr/") != std::string_view::npos) return true;
-  if (const size_t at = name.find("/c/0"); at != std::string_view::npos)
-    return name.find_first_not_of("/0123456789", at + 2) == std::string_view::npos;
-  const std::string_view leaf = name.substr(name.rfind('/') + 1);
-  return std::find(std::begin(kMarks), std::end(kMarks), leaf) != std::end(kMarks);
+  return has_zarr_names(storage, **file);
 }
 
 }  // namespace packtrain

@@ -5,14 +5,12 @@
 #include <algorithm>
 
 #include "base/words.h"
+#include "format/merged_reads.h"
 #include "format/table.h"
 
 namespace packtrain {
 namespace {
 
-constexpr uint32_t kHeaderReadsInFlight = 64;
-constexpr uint64_t kHeaderGap = uint64_t{8} << 10;        // headers nearer than this share a read
-constexpr uint64_t kHeadersMerged = uint64_t{256} << 10;  // and a read is at most this long
 constexpr uint64_t kLocalExtraGuess = 64;  // local extra fields are rarely longer: room for times and owners
 // No DEFLATE data decode to more than 1032 times their length, no zstd data to more than 32768 times (a run
 // of 128 KiB in four bytes). What claims more was made to exhaust memory.
@@ -180,13 +178,6 @@ Status ZipDirectory::check_entry(ZipEntry& entry) const {
   return {};
 }
 
-// A read that covers the local headers of members order_[first, last).
-struct ZipDirectory::Piece {
-  Read read;
-  std::vector<std::byte> buffer;
-  size_t first = 0, last = 0;
-};
-
 // The end of what is wanted from a member's local header on: with its first bytes where they are likely to
 // be.
 uint64_t ZipDirectory::wanted_end(const ZipEntry& entry) const {
@@ -203,61 +194,26 @@ Status ZipDirectory::read_local_headers() {
   std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
     return members_[a].record.local_offset < members_[b].record.local_offset;
   });
-  std::vector<Piece> pieces(kHeaderReadsInFlight);  // outlives what is in flight
-  std::vector<Piece*> idle;
-  idle.reserve(pieces.size());
-  for (Piece& piece : pieces) idle.push_back(&piece);
-  std::unique_ptr<Reads> reads = storage_.reads(kHeaderReadsInFlight);
-  for (size_t next = 0; next < order_.size() || reads->in_flight() > 0;) {
-    std::vector<Read*> batch;
-    for (; next < order_.size() && !idle.empty(); idle.pop_back()) {
-      next = plan(next, *idle.back());
-      idle.back()->read.tag = static_cast<uint64_t>(idle.back() - pieces.data());
-      batch.push_back(&idle.back()->read);
-    }
-    if (!batch.empty()) reads->submit(batch);
-    Read* finished[kHeaderReadsInFlight];
-    size_t count = reads->wait(finished);
-    for (Read* read : std::span(finished, count)) {
-      Piece& piece = pieces[read->tag];
-      PACKTRAIN_TRY(read->status);
-      PACKTRAIN_TRY(take_piece(piece));
-      idle.push_back(&piece);
-    }
-    PACKTRAIN_TRY(
-        pace_.tell_now({.phase = "index", .items = next, .items_total = order_.size(), .unit = "members"}));
+  std::vector<Stretch> heads;
+  heads.reserve(order_.size());
+  for (size_t i : order_) {
+    const ZipEntry& entry = members_[i].record;
+    heads.push_back({entry.local_offset, wanted_end(entry) - entry.local_offset});
   }
-  return {};
+  uint64_t done = 0;
+  return read_merged(storage_, file_, heads, [&](size_t position, Bytes head) {
+    PACKTRAIN_TRY(take_head(head, order_[position]));
+    return pace_.tell({.phase = "index", .items = ++done, .items_total = order_.size(), .unit = "members"});
+  });
 }
 
-// Lays out the read of the members from order_[first] on; returns where the next one begins.
-size_t ZipDirectory::plan(size_t first, Piece& piece) {
-  uint64_t start = members_[order_[first]].record.local_offset;
-  uint64_t end = wanted_end(members_[order_[first]].record);
-  size_t last = first + 1;
-  for (; last < order_.size(); ++last) {
-    const ZipEntry& entry = members_[order_[last]].record;
-    uint64_t further = std::max(end, wanted_end(entry));
-    if (entry.local_offset > end + kHeaderGap || further - start > kHeadersMerged) break;
-    end = further;
-  }
-  piece.first = first;
-  piece.last = last;
-  piece.buffer.resize(static_cast<size_t>(end - start));
-  piece.read = {.file = &file_, .offset = start, .into = piece.buffer};
-  return last;
-}
-
-Status ZipDirectory::take_piece(const Piece& piece) {
-  for (size_t i = piece.first; i < piece.last; ++i) {
-    ZipMember& member = members_[order_[i]];
-    Bytes head = Bytes(piece.buffer).subspan(member.record.local_offset - piece.read.offset);
-    member.damage = take_local(head, member);
-    if (!member.damage.ok() || (*wanted_)(member.record) == 0) continue;
-    member.damage = hand_on(head, order_[i]);
-    if (!member.damage.ok() && member.damage.code() != Code::corrupt) return member.damage;
-  }
-  return {};
+// `head`: what was read from the local header on.
+Status ZipDirectory::take_head(Bytes head, size_t number) {
+  ZipMember& member = members_[number];
+  member.damage = take_local(head, member);
+  if (!member.damage.ok() || (*wanted_)(member.record) == 0) return {};
+  member.damage = hand_on(head, number);
+  return member.damage.code() == Code::corrupt ? Status() : member.damage;
 }
 
 Status ZipDirectory::take_local(Bytes head, ZipMember& member) {
@@ -274,7 +230,6 @@ Status ZipDirectory::take_local(Bytes head, ZipMember& member) {
   return {};
 }
 
-// `head`: what was read from the local header on.
 Status ZipDirectory::hand_on(Bytes head, size_t number) {
   const ZipMember& member = members_[number];
   const uint64_t wanted = (*wanted_)(member.record);

@@ -47,16 +47,13 @@ class ZipDirectory {
   const std::vector<ZipMember>& members() const { return members_; }
 
  private:
-  struct Piece;
-
   Status find_directory();
   Status find_zip64_end(uint64_t end_at, ZipEnd& end);
   Status read_directory();
   Status check_entry(ZipEntry& entry) const;
   Status read_local_headers();
   uint64_t wanted_end(const ZipEntry& entry) const;
-  size_t plan(size_t first, Piece& piece);
-  Status take_piece(const Piece& piece);
+  Status take_head(Bytes head, size_t number);
   static Status take_local(Bytes head, ZipMember& member);
   Status hand_on(Bytes head, size_t number);
   void find_overlaps();

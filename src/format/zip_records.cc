@@ -143,7 +143,8 @@ Result<ZipLocal> parse_zip_local(Bytes record) {
   return ZipLocal{.flags = get<uint16_t>(record, 6),
                   .method = get<uint16_t>(record, 8),
                   .name_bytes = get<uint16_t>(record, 26),
-                  .extra_bytes = get<uint16_t>(record, 28)};
+                  .extra_bytes = get<uint16_t>(record, 28),
+                  .stored = get<uint32_t>(record, 18)};
 }
 
 Result<ZipEntry> take_zip_entry(Bytes& directory) {

@@ -52,6 +52,7 @@ struct ZipEntry {
 struct ZipLocal {
   uint16_t flags = 0, method = 0;
   uint16_t name_bytes = 0, extra_bytes = 0;
+  uint32_t stored = 0;  // nothing to rely on: writers of streams and of ZIP64 leave it open
 };
 
 // The place of the end record in `tail`, the last bytes of a file: the last one whose comment ends with them.

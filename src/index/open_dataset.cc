@@ -1,12 +1,18 @@
 #include "index/open_dataset.h"
 
+#include <cstring>
+
 #include "base/hash.h"
 #include "base/words.h"
 #include "index/rows.h"
 #include "index/shard_place.h"
+#include "io/posix_file.h"
+#include "io/posix_mapping.h"
 
 namespace packtrain {
 namespace {
+
+constexpr std::string_view kMappedFormat = "lmdb";
 
 // What helps where a file of a dataset is not what the manifest says.
 constexpr std::string_view kRestore =
@@ -229,9 +235,27 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
                   "(with --checksum the index is good for copies too)")
         .at(shard_path(shard));
   }
+  // Whoever reads LMDB maps it, so its files are never cut while somebody reads them; of other files a piece
+  // that goes away must be an error, and not the end of the process.
+  if (const auto* posix = dynamic_cast<const PosixFile*>(file.get()); posix && spec.format == kMappedFormat)
+    mapped_[shard] = map_if_local(*posix);
   const File* opened = file.release();
   files_[shard].store(opened, std::memory_order_release);
   return opened;
+}
+
+Status OpenDataset::read_plain(const FieldLocation& location, MutableBytes into) const {
+  PACKTRAIN_ASSIGN(file, shard_file(location.shard));
+  if (location.length != into.size() || location.offset > file->size() ||
+      location.length > file->size() - location.offset)
+    return Status(Code::corrupt, "the field does not lie in its shard; run packtrain verify");
+  if (into.empty()) return {};
+  if (const Mapping* mapped = mapped_[location.shard].get()) {
+    std::memcpy(into.data(), mapped->bytes().data() + location.offset, into.size());
+  } else {
+    PACKTRAIN_TRY(storage_.read(*file, location.offset, into));
+  }
+  return shard_unchanged(location.shard, kLookAtMost);
 }
 
 Status OpenDataset::shard_unchanged(uint32_t shard, std::chrono::nanoseconds age) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@
 #include "packtrain/index.h"
 
 namespace packtrain {
+
+inline constexpr std::chrono::seconds kLookAtMost{1};  // how often, at a shard without checks
 
 struct Rows {
   std::span<const uint64_t> offset;
@@ -45,6 +48,7 @@ class OpenDataset final : public Dataset {
         folder_(std::move(folder)),
         manifest_(std::move(manifest)),
         files_(manifest_.shards.size()),
+        mapped_(manifest_.shards.size()),
         looked_at_(manifest_.shards.size()) {
     uint64_t first = 0;
     for (const ShardSpec& shard : manifest_.shards) {
@@ -85,6 +89,7 @@ class OpenDataset final : public Dataset {
     return path.starts_with('/') ? path : folder_ + "/" + path;
   }
   Result<const File*> shard_file(uint32_t shard) const override;
+  Status read_plain(const FieldLocation& location, MutableBytes into) const override;
   Status unchanged(uint64_t sample, std::chrono::nanoseconds age) const override;
   void salvage() override { salvage_ = true; }
 
@@ -118,6 +123,7 @@ class OpenDataset final : public Dataset {
   bool salvage_ = false;
   mutable Mutex open_mutex_;  // guards opening; files_ is read without it
   mutable std::vector<std::atomic<const File*>> files_;
+  mutable std::vector<std::unique_ptr<Mapping>> mapped_;  // each written before its file; null: by reads
   mutable std::vector<std::atomic<int64_t>>
       looked_at_;  // when each shard was found unchanged, on the steady clock
   mutable Mutex names_mutex_;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/give_back.h"
+#include "index/open_dataset.h"
 #include "index/rows.h"
 #include "io/cached_read.h"
 #include "packtrain/index.h"
@@ -12,7 +13,6 @@ namespace {
 constexpr uint32_t kReadsInFlight = 32;
 // Fewer reads than this are done one after the other: setting up a queue would cost more than it hides.
 constexpr size_t kFewestToQueue = 4;
-constexpr std::chrono::seconds kLookAtMost{1};  // how often, at a shard without checks
 
 // Fields that one read brings: wanted[first, last).
 struct Extent {
@@ -151,24 +151,27 @@ class FieldReader {
 };
 
 // The usual case, without anything that is allocated. False: whatever is in its way, FieldReader deals with.
-bool read_one(const Dataset& dataset, FieldRead& wanted, bool check) {
-  if (wanted.sample >= dataset.samples()) return false;
-  const FieldLocation location = dataset.locate(wanted.sample, wanted.field);
-  if (!location.plain || location.length != wanted.into.size()) return false;
-  const auto file = dataset.shard_file(location.shard);
-  if (!file.ok() || location.offset > (*file)->size() || location.length > (*file)->size() - location.offset)
-    return false;
-  if (!location.length) return true;
-  if (!dataset.storage().read(**file, location.offset, wanted.into).ok()) return false;
-  return dataset.unchanged(wanted.sample, kLookAtMost).ok() &&
-         (!check || matches(location.check_kind, location.check, wanted.into));
+bool read_alone(const Dataset& dataset, const FieldLocation& location, MutableBytes into, bool check) {
+  return location.plain && dataset.read_plain(location, into).ok() &&
+         (!check || matches(location.check_kind, location.check, into));
 }
 
 }  // namespace
 
 void read_fields(const Dataset& dataset, std::span<FieldRead> wanted, bool check) {
-  if (wanted.size() == 1 && read_one(dataset, wanted[0], check)) return;
+  if (wanted.size() == 1 && wanted[0].sample < dataset.samples()) {
+    wanted[0].status = {};
+    if (read_alone(dataset, dataset.locate(wanted[0].sample, wanted[0].field), wanted[0].into, check)) return;
+  }
   FieldReader(dataset, wanted, check).run();
+}
+
+Status read_field(const Dataset& dataset, uint64_t sample, uint32_t field, const FieldLocation& location,
+                  MutableBytes into, bool check) {
+  if (read_alone(dataset, location, into, check)) return {};
+  FieldRead wanted{.sample = sample, .field = field, .into = into, .status = {}};
+  FieldReader(dataset, {&wanted, 1}, check).run();
+  return wanted.status;
 }
 
 }  // namespace packtrain

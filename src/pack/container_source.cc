@@ -67,7 +67,11 @@ std::string split_names(const Manifest& manifest) {
 Status add_container(ScanContext& context, const Source& source) {
   OpenOptions options;
   options.cache = false;
+  std::vector<std::string> found;
+  options.found = &found;
   PACKTRAIN_ASSIGN(dataset, open_dataset(context.storage, source.path, options));
+  std::vector<std::string>& warnings = context.out.catalog().warnings;
+  for (std::string& note : found) warnings.push_back(printable(source.path) + ": " + std::move(note));
   // Containers are numbered in the order in which they are added: this is the number of the one to come.
   const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());
   PACKTRAIN_TRY(add_samples_of(context, source, *dataset,

@@ -55,7 +55,12 @@ Result<SourceKind> kind_of_file(Storage& storage, const std::string& path) {
   if (ends_with_any(name, {".token", ".txt"}) && looks_like_token_list(head)) return SourceKind::token_list;
   if (ends_with_any(name, {".csv", ".tsv", ".txt"})) return SourceKind::table_list;
   if (format.ok()) return archive ? SourceKind::archive : SourceKind::container;
-  if (format.status().code() != Code::unsupported) return format.status();
+  // What to unpack by which command, it says itself.
+  const bool unread = head.starts_with(
+                          "\xfd"
+                          "7zXZ") ||
+                      head.starts_with("BZh");
+  if (format.status().code() != Code::unsupported || unread) return format.status();
   return Status(Code::unsupported,
                 "is nothing that packtrain can pack: give a folder, a list (.pkl, .csv, .tsv, .json, .jsonl, "
                 ".token), "

@@ -551,3 +551,32 @@ def test_a_group_for_each_sample_is_refused(tmp_path: Path, command: Command) ->
             group = file.create_group(str(number))
             group["image"], group["label"] = np.zeros((8, 8, 3), np.uint8), number
     assert command("index", tmp_path / "x.h5").code == 2
+
+
+@pytest.mark.parametrize("names", [("x_train", "y_train"), ("train_images", "train_labels")])
+@pytest.mark.parametrize("splits", [["train"], ["test"], ["train", "test", "val"]], ids=",".join)
+def test_arrays_named_after_splits(names: tuple[str, str], splits: list[str], tmp_path: Path) -> None:
+    """As Keras and many a course keep them: also when there is one pair only."""
+    rows = {"train": 5, "test": 3, "val": 2}
+    expected = []
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for split in splits:
+            x, y = (name.replace("train", split) for name in names)
+            file[x] = np.full((rows[split], 4), len(split), np.float32)
+            file[y] = np.arange(rows[split]) + 10 * len(split)
+            expected += [number + 10 * len(split) for number in range(rows[split])]
+    data = pt.Dataset(tmp_path / "a.h5")
+    assert dict(data.splits) == {split: rows[split] for split in splits}
+    assert data.labels.tolist() == expected
+    assert data.fields == [names[0].replace("train", "").strip("_")]
+    for split in splits:
+        part = pt.Dataset(tmp_path / "a.h5", split=split)
+        assert part.field(0, part.fields[0]) == np.full(4, len(split), np.float32).tobytes()
+
+
+def test_a_split_without_labels_beside_one_that_has_some(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x_train"], file["y_train"], file["x_test"] = np.eye(4), np.arange(4), np.eye(4)[:2]
+    data = pt.Dataset(tmp_path / "a.h5")
+    assert dict(data.splits) == {"train": 4, "test": 2}
+    assert data.labels.tolist() == [0, 1, 2, 3, pt.NO_LABEL, pt.NO_LABEL]

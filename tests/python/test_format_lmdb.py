@@ -10,6 +10,7 @@ from pathlib import Path
 import packtrain as pt
 import pytest
 from helpers import Command, write_tree
+from packtrain._core import place_of
 
 lmdb = pytest.importorskip("lmdb")
 
@@ -135,6 +136,29 @@ def test_one_level_or_many(entries: int, tmp_path: Path) -> None:
         name.encode(): value for name, value in files.items()
     }
     assert found == expected_entries(tmp_path / "out")
+
+
+def mapped_files() -> str:
+    return Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="there is no /proc")
+def test_single_fields_are_copied_from_a_mapping_as_lmdb_itself_does(packed: Path, tmp_path: Path) -> None:
+    if place_of(packed).kind not in ("local", "memory"):
+        pytest.skip("over a network nothing is mapped")
+    copied = shutil.copytree(packed, tmp_path / "mapped")
+    dataset = pt.Dataset(copied)
+    expected = expected_entries(packed)
+    for number in range(len(dataset)):
+        key = dataset.read([number], ["__key__"])[0]["__key__"]
+        assert dataset.field(number, "jpg") == expected[f"{key}.jpg".encode()]
+    assert str(container_of(copied) / "data.mdb") in mapped_files()
+
+    # Other containers may be cut by whoever owns them: that must be an error, and not the end of the process.
+    pt.pack(packed, tmp_path / "tar", format="webdataset", sync=False)
+    other = pt.Dataset(tmp_path / "tar")
+    other.field(0, "jpg")
+    assert str(tmp_path / "tar" / other.shards[0].path) not in mapped_files()
 
 
 # What py-lmdb writes

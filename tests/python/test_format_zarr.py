@@ -228,6 +228,33 @@ def test_xarrays_stores(tmp_path: Path) -> None:
     assert indexed.fields == ["time", "x"]
 
 
+@pytest.mark.parametrize("within", [False, True], ids=["with its folder", "what it holds"])
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("order", ["by name", "the other way round"])
+def test_a_zip_that_someone_made_of_a_store(within: bool, version: int, order: str, tmp_path: Path) -> None:
+    """Named as zips are, folders and chunks may stand before what tells that it is a store."""
+    x = samples()
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=version)
+    group.create_array("x", data=x, chunks=(1, 3, 5))
+    group.create_array("labels", data=np.arange(ROWS))
+    base = tmp_path / "a.zarr" if within else tmp_path
+    paths = sorted((tmp_path / "a.zarr").rglob("*"), reverse=order != "by name")
+    with zipfile.ZipFile(tmp_path / "upload.zip", "w") as archive:
+        for path in paths:
+            archive.write(path, path.relative_to(base))
+    data = index(tmp_path / "upload.zip")
+    assert rows(data, "x") == [row.tobytes() for row in x]
+    assert data.labels.tolist() == list(range(ROWS))
+
+
+def test_a_zip_of_files_with_numbers_for_names_is_no_store(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for number in range(3):
+            archive.writestr(f"c/{number}.5.txt", str(number))
+            archive.writestr(f"cc/{number}.jpg", b"\xff\xd8\xff")
+    assert len(pt.Dataset(tmp_path / "a.zip")) == 6
+
+
 # What packtrain writes
 
 

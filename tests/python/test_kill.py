@@ -10,6 +10,7 @@ import random
 import sys
 from pathlib import Path
 
+import packtrain as pt
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -19,6 +20,7 @@ from soaking.command import Command
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 50
+KILLS_OF_A_FORMAT = 4
 TERMINATIONS = 20
 
 COMMAND = Path(os.environ.get("PACKTRAIN_COMMAND", ROOT / "build" / "dev" / "tools" / "packtrain"))
@@ -42,6 +44,14 @@ def expect_nothing_wrong(check: Check) -> None:
 
 def test_a_killed_pack_is_finished_by_the_next(reference: tuple[Setting, kills.Reference]) -> None:
     expect_nothing_wrong(kills.kill_one(*reference, KILLS))
+
+
+@pytest.mark.parametrize("name", sorted(set(pt.doctor().formats) - {kills.USUAL, *kills.ARRAYS_ONLY}))
+def test_a_killed_pack_of_every_format_is_finished_by_the_next(
+    name: str, reference: tuple[Setting, kills.Reference]
+) -> None:
+    setting, _ = reference
+    expect_nothing_wrong(kills.kill_one(setting, kills.make_reference(setting, name), KILLS_OF_A_FORMAT))
 
 
 def test_one_killed_task_of_four_is_finished_by_its_restart(

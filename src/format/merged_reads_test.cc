@@ -1,0 +1,89 @@
+#include "format/merged_reads.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "io/cached_read.h"
+#include "io/test_storage.h"
+
+namespace packtrain {
+namespace {
+
+// Headers every few kB, one stretch far behind, two that overlap, one that is empty; in no order.
+std::vector<Stretch> some_stretches() {
+  std::vector<Stretch> wanted;
+  for (uint64_t i = 0; i < 200; ++i) wanted.push_back({(199 - i) * 7000, 100});
+  wanted.push_back({3'000'000, 5000});
+  wanted.push_back({3'000'100, 50});
+  wanted.push_back({17, 0});
+  return wanted;
+}
+
+std::string some_text() {
+  std::string text;
+  while (text.size() < 3'100'000) text += std::to_string(text.size()) + " ";
+  return text;
+}
+
+void expect_all(Storage& storage, const File& file, const std::string& text) {
+  const std::vector<Stretch> wanted = some_stretches();
+  std::map<size_t, std::string> got;
+  const Status status = read_merged(storage, file, wanted, [&](size_t position, Bytes bytes) {
+    EXPECT_TRUE(got.emplace(position, as_text(bytes)).second) << position << " came twice";
+    return Status();
+  });
+  ASSERT_TRUE(status.ok()) << status.text();
+  ASSERT_EQ(got.size(), wanted.size());
+  for (const auto& [position, bytes] : got)
+    EXPECT_EQ(bytes, text.substr(wanted[position].offset, wanted[position].bytes));
+}
+
+TEST(MergedReadsTest, NearStretchesShareReads) {
+  const std::string text = some_text();
+  MemoryStorage memory;
+  ASSERT_TRUE(write_whole(memory, "/a", as_bytes(text)).ok());
+  CountingStorage counting(memory);
+  auto file = counting.open("/a");
+  ASSERT_TRUE(file.ok());
+  expect_all(counting, **file, text);
+  EXPECT_LE(counting.reads_done(), 5U);
+}
+
+TEST(MergedReadsTest, WhatIsInMemoryIsCopiedWithoutWhatLiesBetween) {
+  const std::string text = some_text();
+  const std::string path = testing::TempDir() + "/merged_reads_test." + std::to_string(::getpid());
+  ASSERT_TRUE(write_whole(posix_storage(), path, as_bytes(text)).ok());
+  auto file = posix_storage().open(path);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::remove(path);
+  expect_all(posix_storage(), **file, text);
+  std::vector<std::byte> whole(text.size());
+  if (!read_if_cached(**file, 0, whole)) GTEST_SKIP() << "this filesystem does not tell what is in memory";
+  MemoryStorage never_asked;
+  CountingStorage counting(never_asked);
+  expect_all(counting, **file, text);
+  EXPECT_EQ(counting.reads_done(), 0U);
+}
+
+TEST(MergedReadsTest, AFailureEndsIt) {
+  MemoryStorage memory;
+  ASSERT_TRUE(write_whole(memory, "/a", as_bytes(some_text())).ok());
+  auto file = memory.open("/a");
+  ASSERT_TRUE(file.ok());
+  const std::vector<Stretch> behind = {{10, 10}, {5'000'000, 10}};
+  EXPECT_FALSE(read_merged(memory, **file, behind, [](size_t, Bytes) { return Status(); }).ok());
+  size_t calls = 0;
+  const Status told = read_merged(memory, **file, some_stretches(), [&](size_t, Bytes) {
+    ++calls;
+    return Status(Code::stopped, "enough");
+  });
+  EXPECT_EQ(told.code(), Code::stopped);
+  EXPECT_EQ(calls, 1U);
+}
+
+}  // namespace
+}  // namespace packtrain
