@@ -8,38 +8,50 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 from soaking.check import Check, Setting
 from soaking.command import DONE, Ended
-from soaking.sizes import make_tiny_tree
+from soaking.sizes import FILES_IN_FOLDER, make_tiny_tree
 
 LARGE_SAMPLES = 24  # that share a container's bytes
+ARRAYS_ONLY = {"npy"}  # takes no other files
 
 
 def formats(setting: Setting) -> Iterator[Check]:
     counts = setting.counts
     told = setting.command.run("doctor", "--json").json()["formats"]
-    names = [known["name"] for known in told if known["write"]]
-    trees = {
-        f"{counts.format_samples:,} tiny samples": make_tiny_tree(
-            setting.memory / "tiny", counts.format_samples
-        ),
-        f"{counts.format_bytes:,} bytes": make_large_tree(
-            setting.scratch / "large", counts.format_bytes, setting.random
-        ),
-    }
-    for what, tree in trees.items():
-        direct = setting.scratch / "direct.pt"
-        ended = pack(setting, tree, direct, "webdataset")
-        if ended.code != DONE:
-            yield Check(f"{what} as webdataset", wrong=[str(ended)])
-            continue
+    known = {known["name"] for known in told if known["write"]} - {"webdataset"}
+    of_files = sorted(known - ARRAYS_ONLY)
+    tiny, large = f"{counts.format_samples:,} tiny samples", f"{counts.format_bytes:,} bytes"
+    places = setting.memory, setting.scratch
+    yield from all_ways(setting, tiny, make_tiny_tree(places[0] / "tiny", counts.format_samples), of_files)
+    yield from all_ways(
+        setting, large, make_large_tree(places[1] / "large", counts.format_bytes, setting.random), of_files
+    )
+    of_arrays = sorted(known & ARRAYS_ONLY)
+    yield from all_ways(
+        setting, tiny, make_arrays(places[0] / "tiny-arrays", counts.format_samples, 8), of_arrays
+    )
+    yield from all_ways(
+        setting,
+        large,
+        make_arrays(places[1] / "large-arrays", LARGE_SAMPLES, counts.format_bytes // LARGE_SAMPLES),
+        of_arrays,
+    )
+
+
+def all_ways(setting: Setting, what: str, tree: Path, names: list[str]) -> Iterator[Check]:
+    direct = setting.scratch / "direct.pt"
+    ended = pack(setting, tree, direct, "webdataset")
+    if ended.code == DONE:
         wanted = shards_of(direct)
         for name in names:
-            if name != "webdataset":
-                yield there_and_back(
-                    setting, name, tree, wanted, f"{what} as {name}, and back to the same tar"
-                )
+            yield there_and_back(setting, name, tree, wanted, f"{what} as {name}, and back to the same tar")
         shutil.rmtree(direct)
+    else:
+        yield Check(f"{what} as webdataset", wrong=[str(ended)])
+    shutil.rmtree(tree)
 
 
 def pack(setting: Setting, source: Path, out: Path, name: str) -> Ended:
@@ -66,6 +78,15 @@ def make_large_tree(folder: Path, size: int, chance: random.Random) -> Path:
                 file.write(
                     (f"{number} {part} ".encode() + piece)[: min(len(piece), left - part * len(piece))]
                 )
+    return folder
+
+
+def make_arrays(folder: Path, count: int, size: int) -> Path:
+    """Arrays of one shape, which differ from each other."""
+    for number in range(count):
+        below = folder / f"{number // FILES_IN_FOLDER:04d}"
+        below.mkdir(parents=True, exist_ok=True)
+        np.save(below / f"{number:07d}.npy", np.arange(number, number + size // 8, dtype=np.int64))
     return folder
 
 

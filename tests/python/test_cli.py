@@ -509,7 +509,7 @@ def test_show_draws_what_the_data_are(command: Command, packed: Path, tmp_path: 
     sizes = bars("Bytes per sample")
     assert len(sizes) > 1
     assert max(height for height, _ in sizes) > 50
-    assert sum(int(re.findall(r"(\d+) sample", title)[0]) for _, title in sizes) == len(data)
-    assert len(bars("Shards")) == len(data.shards)
+    assert sum(int(title.rsplit(": ", 1)[1]) for _, title in sizes) == len(data)
+    assert len(bars("Shards")) == 2 * pt.info(packed).shards  # their samples, and their bytes
     assert all(height > 0 for height, _ in bars("Shards"))
     assert page.split("<h2>Image sizes</h2>", 1)[1].split("</section>", 1)[0].count("<svg") == 1

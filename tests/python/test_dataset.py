@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,7 @@ def test_other_threads_run_while_samples_are_read(tmp_path: Path) -> None:
     def count() -> None:
         while not stop.is_set():
             counted[0] += 1
+            time.sleep(0)  # gives up the GIL at every step
 
     old = sys.getswitchinterval()
     sys.setswitchinterval(1000)  # only who gives up the GIL lets others run
