@@ -264,7 +264,7 @@ class SetFinder {
   }
 
   // A split of the root that has no labels counts as much as those that have some.
-  Status add_splits(Datasets datasets) {
+  Status add_splits(Datasets&& datasets) {
     std::map<std::pair<bool, std::string>, Datasets> splits;
     for (auto& [name, dataset] : datasets) {
       const auto parts = divide_split(name);

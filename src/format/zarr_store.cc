@@ -158,11 +158,12 @@ class ZipStoreReader final : public ZarrStore {
 std::optional<bool> tells_of_zarr(std::string_view name) {
   if (name.find(".zarr/") != std::string_view::npos) return true;
   if (name.ends_with('/')) return std::nullopt;
-  const size_t chunks = name.starts_with("c/") ? 0 : name.find("/c/");
-  const size_t numbers = name.find_first_of("0123456789", chunks == std::string_view::npos ? 0 : chunks);
-  if (chunks != std::string_view::npos &&
-      name.find_first_not_of("/0123456789", numbers) == std::string_view::npos)
-    return true;  // a chunk of version 3: "x/c/0/0"
+  const size_t folder = name.starts_with("c/") ? 0 : name.find("/c/");
+  if (folder != std::string_view::npos) {
+    const std::string_view place = name.substr(name.find("c/", folder) + 2);
+    if (place.find_first_not_of("/0123456789") == std::string_view::npos)
+      return true;  // a chunk of version 3: "x/c/0/0"
+  }
   const std::string_view leaf = name.substr(name.rfind('/') + 1);
   if (std::find(std::begin(kMarks), std::end(kMarks), leaf) != std::end(kMarks)) return true;
   // A chunk of version 2, "x/0.0", or a file that is called so.
