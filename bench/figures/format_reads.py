@@ -22,6 +22,7 @@ AGAINST_LIBRARY = {
     "npz": (1.0, 2.0),
     "lmdb": (0.9, 1.6),
 }
+ARRAYS_ONLY = {"npy"}  # takes no files of other kinds
 LIMITS = {
     "lmdb": "both copy out of a mapping; the copy of a short value takes less time than the call, and calls "
     "of two threads take turns for Python's lock"
@@ -30,7 +31,8 @@ LIMITS = {
 
 def writable(bench: Bench) -> list[str]:
     told = subprocess.run([bench.packtrain, "doctor", "--json"], check=True, capture_output=True, text=True)
-    return [known["name"] for known in json.loads(told.stdout)["formats"] if known["write"]]
+    names = [known["name"] for known in json.loads(told.stdout)["formats"] if known["write"]]
+    return [name for name in names if name not in ARRAYS_ONLY]
 
 
 def measure(bench: Bench) -> Outcome:
