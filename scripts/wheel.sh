@@ -21,7 +21,9 @@ fi
 # libstdc++ goes inside too: RHEL 9 has the glibc that a build on Debian 12 asks for, but an older libstdc++. Its
 # symbols stay hidden, as other modules of the process bring one of their own, and what is not called is dropped: unused
 # parts of it (arc4random) and a static libgcc (_dl_find_object) would ask for a newer glibc than all the rest.
-runtime="-static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections"
+# libblosc brings libsnappy, which asks for the system's libstdc++ (of GCC 5 or newer). The linker would look into that
+# one too when it makes the command, and keep all that both define: it is told not to.
+runtime="-static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--allow-shlib-undefined"
 python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$work/raw" \
   -C "build-dir=$work/{wheel_tag}" \
   -C "cmake.define.CMAKE_MODULE_LINKER_FLAGS=$runtime" -C "cmake.define.CMAKE_EXE_LINKER_FLAGS=$runtime" .
@@ -30,6 +32,16 @@ auditwheel repair -w dist "$work"/raw/packtrain-*.whl
 wheel=$(ls dist/packtrain-*.whl)
 python scripts/add_licences.py "$wheel"
 auditwheel show "$wheel"
+# What docs/install.md promises. Built with a newer glibc than Debian 12's, a wheel may need more.
+floor=2_34
+case $(getconf GNU_LIBC_VERSION) in
+  'glibc 2.34' | 'glibc 2.35' | 'glibc 2.36')
+    if [[ $wheel != *manylinux_${floor}_* ]]; then
+      echo "wheel.sh: $wheel should be manylinux_$floor; 'auditwheel show' says which symbols ask for more" >&2
+      exit 1
+    fi
+    ;;
+esac
 
 rm -rf "$work/house"
 python -m pip download --disable-pip-version-check -qq --no-deps -d "$work/house" \

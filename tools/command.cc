@@ -332,7 +332,9 @@ std::string list_of_verbs(const std::vector<Verb>& verbs) {
     verb.declare(options);
     out += fmt::format("  {:<10}", verb.name);
     const std::string& summary = options.summary();
-    append_wrapped(out, 12, std::string_view(summary).substr(0, summary.find(". ")));  // its first sentence
+    std::string_view sentence = std::string_view(summary).substr(0, summary.find(". "));  // its first one
+    if (sentence.ends_with('.')) sentence.remove_suffix(1);
+    append_wrapped(out, 12, sentence);
   }
   out +=
       "\nEvery verb has --help with an example, --json, --quiet and --jobs N.\n"

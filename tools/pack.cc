@@ -298,7 +298,7 @@ std::string writable_formats() {
 std::function<Status(Run&)> declare_pack(Options& options) {
   auto arguments = std::make_shared<PackArguments>();
   PackOptions& pack = arguments->options;
-  options.summary("pack any pile of small files into a verified, indexed dataset")
+  options.summary("Packs any pile of small files into a verified, indexed dataset.")
       .example("packtrain pack photos photos.pt")
       .example(
           "packtrain pack train=imagenet_train.pkl val=imagenet_val.pkl imagenet.pt --root /data/imagenet")
