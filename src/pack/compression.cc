@@ -19,12 +19,13 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kMostValues = 32;          // looked at of a field
-constexpr uint64_t kMostBytes = 4 << 20;      // of all of them
-constexpr uint64_t kMostStreamed = 64 << 20;  // how far a compressed archive is looked into
-constexpr uint64_t kSmallPart = 1000;         // fields of less than this part of all bytes are not looked at
-constexpr double kFastStorage = 500e6;        // bytes a second and core
-constexpr double kTimingSeconds = 0.004;      // at least so long values are decoded, for a steady figure
+constexpr uint64_t kMostValues = 32;           // looked at of a field
+constexpr uint64_t kMostBytes = 4 << 20;       // of all of them
+constexpr uint64_t kMostStreamed = 64 << 20;   // how far a compressed archive is looked into
+constexpr uint64_t kMostConverted = 16 << 20;  // an image larger than this is not converted for a look at it
+constexpr uint64_t kSmallPart = 1000;          // fields of less than this part of all bytes are not looked at
+constexpr double kFastStorage = 500e6;         // bytes a second and core
+constexpr double kTimingSeconds = 0.004;       // at least so long values are decoded, for a steady figure
 constexpr std::string_view kStored = "stored as it is";
 
 // What decoding takes a core, as a time for each value and a speed: bench/runs has it by codec and length.
@@ -68,6 +69,8 @@ struct FieldToTry {
 };
 using Heads = std::map<const Cell*, std::vector<std::byte>>;
 
+bool is_converted_for_a_look(const Cell& cell) { return cell.converted && cell.size <= kMostConverted; }
+
 bool comes_before(const Cell* a, const Cell* b) {
   return std::pair(a->source, a->where) < std::pair(b->source, b->where);
 }
@@ -107,7 +110,7 @@ std::vector<FieldToTry> choose_values(const Catalog& catalog) {
 }
 
 // The first bytes of streamed values, as far as they come early in their archives: a choice over the whole of
-// it would cost decompressing it once more.
+// it would cost decompressing it once more. What will be converted is read whole.
 Result<Heads> read_stream_heads(Storage& storage, const Plan& plan, const std::vector<FieldToTry>& fields) {
   std::vector<const Cell*> wanted;
   for (const FieldToTry& field : fields)
@@ -137,7 +140,8 @@ Result<Heads> read_stream_heads(Storage& storage, const Plan& plan, const std::v
       continue;
     }
     std::vector<std::byte>& head = heads[cell];
-    head.resize(std::min({cell->size, member.size, kMostBytes / kMostValues}));
+    const uint64_t most = is_converted_for_a_look(*cell) ? cell->size : kMostBytes / kMostValues;
+    head.resize(std::min({cell->size, member.size, most}));
     PACKTRAIN_TRY(stream->read(head));
   }
   return heads;
@@ -154,8 +158,17 @@ struct Trial {
 
 class Prober {
  public:
-  Prober(Storage& storage, const Format& format, const Plan& plan, std::string codec)
-      : format_(format), fetcher_(storage, plan), codec_(std::move(codec)) {}
+  static Result<std::unique_ptr<Prober>> make(Storage& storage, const Format& format, const Plan& plan,
+                                              std::string codec) {
+    PACKTRAIN_ASSIGN(converter, ImageConverter::make(plan.conversion));
+    return std::make_unique<Prober>(storage, format, plan, std::move(codec), std::move(converter));
+  }
+  Prober(Storage& storage, const Format& format, const Plan& plan, std::string codec,
+         ImageConverter converter)
+      : format_(format),
+        fetcher_(storage, plan),
+        converter_(std::move(converter)),
+        codec_(std::move(codec)) {}
 
   // `array`: what the values are where they have no headers; null: not known.
   Result<Trial> run(const FieldToTry& field, const ArrayValue* array, const Heads& streamed);
@@ -167,10 +180,12 @@ class Prober {
     size_t raw;
   };
   Status take(Bytes head, uint64_t bytes, Trial& trial);
+  Status take_converted(Bytes source, uint64_t most_bytes, Trial& trial);
   Status time(Trial& trial);
 
   const Format& format_;
   Fetcher fetcher_;
+  ImageConverter converter_;
   const std::string codec_;
   std::optional<std::vector<std::byte>> front_;  // of the first value: what the format keeps apart
   std::vector<Encoded> encoded_;
@@ -211,6 +226,15 @@ Status Prober::take(Bytes head, uint64_t bytes, Trial& trial) {
   return {};
 }
 
+// An image as it will be written, not as it is: raw pixels compress, the JPEG that they came from does not.
+// One that cannot be converted is named when it is packed.
+Status Prober::take_converted(Bytes source, uint64_t most_bytes, Trial& trial) {
+  std::vector<std::byte> image;
+  if (!converter_.convert(source, image).ok()) return {};
+  const Bytes written = image.empty() ? source : Bytes(image);
+  return take(written.first(std::min<uint64_t>(written.size(), most_bytes)), written.size(), trial);
+}
+
 // The best of several rounds: whatever else the machine does makes them longer, never shorter.
 Status Prober::time(Trial& trial) {
   size_t largest = 0;
@@ -237,7 +261,12 @@ Result<Trial> Prober::run(const FieldToTry& field, const ArrayValue* array, cons
   encoded_.clear();
   std::vector<std::byte> head;
   for (const Cell& cell : field.chosen) {
-    const uint64_t bytes = std::min<uint64_t>(cell.size, kMostBytes / field.chosen.size());
+    const uint64_t most = kMostBytes / field.chosen.size(), bytes = std::min<uint64_t>(cell.size, most);
+    if (is_converted_for_a_look(cell)) {
+      head.resize(cell.size);
+      if (cell.size > 0 && fetcher_.fetch(cell, head).ok()) PACKTRAIN_TRY(take_converted(head, most, trial));
+      continue;
+    }
     head.assign(front.begin(), front.end());
     head.resize(front.size() + bytes);
     // A value that cannot be read is named when it is packed.
@@ -246,7 +275,9 @@ Result<Trial> Prober::run(const FieldToTry& field, const ArrayValue* array, cons
   }
   for (const Cell* cell : field.streamed) {
     const auto at = streamed.find(cell);
-    if (at != streamed.end() && !at->second.empty()) PACKTRAIN_TRY(take(at->second, cell->size, trial));
+    if (at == streamed.end() || at->second.empty()) continue;
+    PACKTRAIN_TRY(is_converted_for_a_look(*cell) ? take_converted(at->second, kMostBytes / kMostValues, trial)
+                                                 : take(at->second, cell->size, trial));
   }
   if (!encoded_.empty()) PACKTRAIN_TRY(time(trial));
   return trial;
@@ -316,7 +347,7 @@ Status decide_compression(Storage& storage, const Format& format, const std::str
   const WrittenFields written = written_fields(plan, format);
   const std::vector<FieldToTry> fields = choose_values(catalog);
   PACKTRAIN_ASSIGN(streamed, read_stream_heads(storage, plan, fields));
-  Prober prober(storage, format, plan, codec);
+  PACKTRAIN_ASSIGN(prober, Prober::make(storage, format, plan, codec));
   for (const std::string& name : written.names) {
     const auto at = std::find(catalog.fields.begin(), catalog.fields.end(), name) - catalog.fields.begin();
     const FieldToTry& field = fields[static_cast<size_t>(at)];
@@ -325,8 +356,8 @@ Status decide_compression(Storage& storage, const Format& format, const std::str
       finding.reason = "less than 1/1000 of all bytes, " + std::string(kStored);
     } else {
       const auto array = written.arrays.find(name);
-      PACKTRAIN_ASSIGN(trial,
-                       prober.run(field, array == written.arrays.end() ? nullptr : &array->second, streamed));
+      PACKTRAIN_ASSIGN(
+          trial, prober->run(field, array == written.arrays.end() ? nullptr : &array->second, streamed));
       if (format.coding && field.values < plan.order.size()) trial.one_by_one = false;
       judge(trial, is_asked, finding);
     }

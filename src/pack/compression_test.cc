@@ -6,6 +6,7 @@
 #include "pack/plan.h"
 #include "pack/test_archives.h"
 #include "pack/test_pack_folder.h"
+#include "packtrain/decode.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -204,6 +205,25 @@ TEST_F(CompressionTest, NothingIsTriedWhereNothingCanBeCompressedOrNothingShould
   wrong.compress = "zstd";
   EXPECT_EQ(pack(posix_storage(), wrong).status().code(), Code::unsupported);
   EXPECT_FALSE(exists("wrong.part"));
+}
+
+// Raw pixels of a smooth image compress well, the JPEG that they are made of not at all.
+TEST_F(CompressionTest, ImagesAreTriedAsTheyWillBeWritten) {
+  const Image grey{{256, 200, 3}, std::vector<uint8_t>(256 * 200 * 3, 77)};
+  const auto jpeg = encode_jpeg(grey, 90, Chroma::s420);
+  ASSERT_TRUE(jpeg.ok());
+  for (int i = 0; i < 9; ++i) put("tree/a/" + std::to_string(i) + ".jpg", std::string(as_text(*jpeg)));
+  PackOptions asked = options("tree", "asked", "squashfs");
+  asked.image = "raw";
+  asked.compress = "zstd";
+  const PackReport report = packed(asked);
+  EXPECT_TRUE(found(report, "ppm").compressed) << found(report, "ppm").reason;
+  EXPECT_TRUE(found(report, "ppm").reason.starts_with("zstd makes it 0.")) << found(report, "ppm").reason;
+  expect_sound("asked");
+  PackOptions kept = options("tree", "kept", "squashfs");
+  kept.image = "jpeg:50";
+  kept.compress = "zstd";
+  EXPECT_EQ(found(packed(kept), "jpg").reason, "compressed already, stored as it is");
 }
 
 TEST_F(CompressionTest, PhotographsAlonePackAsWithoutCompression) {
