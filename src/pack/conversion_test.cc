@@ -18,6 +18,7 @@
 #include "pack/image_conversion.h"
 #include "pack/plan.h"
 #include "pack/shard_rows.h"
+#include "pack/test_pack_folder.h"
 #include "packtrain/format.h"
 #include "packtrain/pack.h"
 
@@ -28,19 +29,8 @@ namespace fs = std::filesystem;
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
-class ConversionTest : public testing::Test {
+class ConversionTest : public PackFolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "packtrain-convert-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void put(const std::string& path, std::string_view text) {
-    fs::create_directories((folder_ / path).parent_path());
-    std::ofstream(folder_ / path, std::ios::binary) << text;
-  }
   void put_jpeg(const std::string& path, uint32_t width, uint32_t height, const Encoding& encoding = {},
                 uint32_t seed = 1) {
     put(path, as_text(encode(photo(width, height, 3, seed), encoding)));
@@ -52,25 +42,10 @@ class ConversionTest : public testing::Test {
                {.across = 2, .down = 2, .progressive = i % 3 == 0}, i);
   }
   PackOptions options(const std::string& out, const std::string& image = "keep") {
-    PackOptions pack;
-    pack.sources = {{"", path("tree")}};
-    pack.out = path(out);
+    PackOptions pack = PackFolderTest::options("tree", out, "webdataset");
     pack.shards = 4;
-    pack.jobs = 2;
-    pack.sync = false;
     pack.image = image;
     return pack;
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::map<std::string, std::string> contents(const std::string& name) {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
-      if (!entry.is_regular_file() || entry.path().filename() == "pack.log.json") continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      all[fs::relative(entry.path(), folder_ / name).string()] =
-          std::string(std::istreambuf_iterator<char>(file), {});
-    }
-    return all;
   }
   std::shared_ptr<Dataset> open(const std::string& name) {
     auto dataset = Dataset::open(posix_storage(), path(name));
@@ -88,8 +63,6 @@ class ConversionTest : public testing::Test {
     EXPECT_TRUE((*PixelReader::make(64 << 20))->read(encoded, max_side, image).ok());
     return image;
   }
-
-  fs::path folder_;
 };
 
 // The oracle of the writer that goes front to back: where nothing is to be done it writes what writing by
