@@ -17,7 +17,8 @@ namespace packtrain {
 // memory for any count; thread-safe.
 class Permutation {
  public:
-  Permutation(uint64_t count, uint64_t key);
+  Permutation(uint64_t count, uint64_t key) : count_(count) { shuffle(key); }
+  void shuffle(uint64_t key);            // makes it that of another key, in the memory it has
   uint64_t at(uint64_t position) const;  // position < count
   uint64_t count() const { return count_; }
 
@@ -27,7 +28,7 @@ class Permutation {
   uint64_t count_;
   int low_bits_ = 0, high_bits_ = 0;
   uint64_t keys_[kRounds] = {};
-  std::shared_ptr<const std::vector<uint32_t>> small_;  // a stored shuffle for small counts
+  std::vector<uint32_t> small_;  // a stored shuffle for small counts
 };
 
 // The key of every random choice about one place of an epoch: the same on any rank, thread and resume.

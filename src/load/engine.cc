@@ -113,6 +113,7 @@ void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
       make_ready(std::exchange(planned.extents[i - 1]->waiting, nullptr));
   } else {
     for (Extent* extent : planned.extents) to_read_.push(extent);
+    for (Extent* extent : planned.rest) to_read_.push(extent);
     reader_wakes_.notify_all();
   }
   open_steps();
@@ -172,6 +173,14 @@ size_t Engine::take_extents(std::vector<Extent*>& into, size_t most) {
   into.clear();
   while (!to_read_.empty() && into.size() < most) {
     Extent& extent = *to_read_.front();
+    // From near storage, reading is work for the cores that the first batch wants: memory is cleared, bytes
+    // are copied.
+    if (extent.can_wait && is_first_ && !limits_.far) break;
+    if (extent.can_wait && extent.uses.load(std::memory_order_acquire) == 1) {
+      // All its samples were done before the run went on, and the planner has let go of their piece.
+      extents_.release(to_read_.pop());
+      continue;
+    }
     if (!extent.direct && !extents_.give_room(extent)) break;
     into.push_back(to_read_.pop());
   }
@@ -197,6 +206,7 @@ void Engine::hand_over(Extent& extent) {
     task = next;
   }
   extent.waiting = nullptr;
+  if (extent.can_wait) extents_.release(&extent);  // last: others may have it from here on
 }
 
 void Engine::arrived(std::span<Read* const> finished) {
@@ -338,7 +348,10 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
       to_read_.push(task->extent);
     }
     step.remaining -= count;
-    if (step.remaining == 0) consumer_wakes_.notify_all();
+    if (step.remaining == 0) {
+      is_first_ = false;
+      consumer_wakes_.notify_all();
+    }
     if (!to_read_.empty()) reader_wakes_.notify_one();
   }
 }

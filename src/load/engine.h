@@ -114,8 +114,9 @@ class Engine {
   Status no_batch_ GUARDED_BY(mutex_);             // why the next step cannot be opened
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
   Fifo<Extent*> to_read_ GUARDED_BY(mutex_);
-  size_t reading_ GUARDED_BY(mutex_) = 0;  // extents on their way
-  size_t filling_ GUARDED_BY(mutex_) = 0;  // decoding threads with tasks
+  size_t reading_ GUARDED_BY(mutex_) = 0;    // extents on their way
+  bool is_first_ GUARDED_BY(mutex_) = true;  // the first batch is being made
+  size_t filling_ GUARDED_BY(mutex_) = 0;    // decoding threads with tasks
   std::atomic<uint64_t> bytes_read_ = 0;
 
   std::vector<std::unique_ptr<Decoder>> decoders_;

@@ -1,6 +1,7 @@
 #include "load/planner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace packtrain {
 namespace {
@@ -8,6 +9,8 @@ namespace {
 // Bytes between the wanted fields of a sample that a read may bring for nothing.
 constexpr uint64_t kMostSlack = 32 << 10;
 constexpr uint64_t kLargestPiece = 16;  // times what a piece should have: samples differ in size
+// What a read of its own is worth: less than this between two samples comes with the first of them.
+constexpr uint64_t kLeastPart = 64 << 10;
 
 }  // namespace
 
@@ -71,7 +74,11 @@ void Planner::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> t
 }
 
 void Planner::let_go_of_pieces(uint64_t position) {
-  while (Extent* const extent = pieces_.take_ended(position)) extents_.release(extent);
+  while (Extent* const piece = pieces_.take_ended(position)) release_piece(piece);
+}
+
+void Planner::release_piece(Extent* piece) {
+  while (piece) extents_.release(std::exchange(piece, piece->behind));  // not looked at once it is released
 }
 
 bool Planner::stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const {
@@ -111,6 +118,8 @@ Extent* Planner::extent_for(const LoadPart& part, const Stretch& stretch) {
   extent->waiting = nullptr;
   extent->arrived = false;
   extent->direct = direct();
+  extent->can_wait = false;
+  extent->behind = nullptr;
   extent->uses = 1;
   extent->read.tag = reinterpret_cast<uint64_t>(extent);
   extent->shard = stretch.shard;
@@ -118,25 +127,113 @@ Extent* Planner::extent_for(const LoadPart& part, const Stretch& stretch) {
   return extent;
 }
 
-// The extent of the piece that a pick belongs to, with a use for the pick. The planner has a use of its own
-// as long as further samples of the piece are to come.
+// The samples of the run's first step that are of the same piece, in order.
+std::span<const uint64_t> Planner::first_samples_of(const Pick& pick, const Step& step) {
+  if (first_samples_.empty()) {
+    for (const Pick& one : step.picks) first_samples_.emplace_back(one.piece_first, one.sample);
+    std::sort(first_samples_.begin(), first_samples_.end());
+  }
+  samples_of_piece_.clear();
+  for (auto it = std::lower_bound(first_samples_.begin(), first_samples_.end(),
+                                  std::pair(pick.piece_first, uint64_t{0}));
+       it != first_samples_.end() && it->first == pick.piece_first; ++it)
+    samples_of_piece_.push_back(spec_.parts[pick.part].sample_at(it->second));
+  return samples_of_piece_;
+}
+
+Extent* Planner::read_whole(const LoadPart& part, const Stretch& stretch, Step& step) {
+  Extent* extent = extent_for(part, stretch);
+  if (extent) step.extents.push_back(extent);
+  return extent;
+}
+
+// A first batch needs a sample here and there of every piece of a window. It would wait for all of the
+// window, which is a hundred times as much, if each piece were one read.
+Extent* Planner::read_in_parts(const LoadPart& part, const Stretch& stretch,
+                               std::span<const uint64_t> samples, Step& step) {
+  stretches_.clear();
+  uint64_t at = stretch.begin, together = 0;
+  for (const uint64_t sample : samples) {
+    Stretch one;
+    if (!stretch_of(part, sample, sample, one) || one.shard != stretch.shard || one.end > stretch.end)
+      return nullptr;
+    if (!stretches_.empty() && one.begin < stretches_.back().end) {  // padding may name a sample twice
+      if (one.end <= stretches_.back().end) continue;
+      return nullptr;
+    }
+    if (one.begin < at) return nullptr;
+    if (one.begin - at < kLeastPart) {
+      if (stretches_.empty())
+        one.begin = at;
+      else
+        stretches_.back().end = one.begin;
+    }
+    stretches_.push_back(one);
+    at = one.end;
+    together += one.end - one.begin;
+  }
+  if (stretches_.empty() || together > (stretch.end - stretch.begin) / 2) return nullptr;
+  if (stretch.end - at < kLeastPart) stretches_.back().end = stretch.end;
+
+  Extent *piece = nullptr, **end = &piece;
+  const auto add = [&](uint64_t to, bool can_wait) {
+    Extent* const extent = extent_for(part, {stretch.shard, at, to});
+    if (!extent) return false;
+    extent->can_wait = can_wait;
+    (can_wait ? step.rest : step.extents).push_back(extent);
+    *end = extent;
+    end = &extent->behind;
+    at = to;
+    return true;
+  };
+  at = stretch.begin;
+  const size_t needed = step.extents.size(), rest = step.rest.size();
+  bool all = true;
+  for (const Stretch& one : stretches_)
+    all = all && (at == one.begin || add(one.begin, true)) && add(one.end, false);
+  all = all && (at == stretch.end || add(stretch.end, true));
+  if (all) {
+    for (size_t i = rest; i < step.rest.size(); ++i) ++step.rest[i]->uses;  // for their reads
+    return piece;
+  }
+  step.extents.resize(needed);  // the shard cannot be opened
+  step.rest.resize(rest);
+  release_piece(piece);
+  return nullptr;
+}
+
+// The part of a piece that brings a sample; null if none does, as where rows are out of order.
+Extent* Planner::part_with(Extent* piece, const LoadPart& part, uint64_t sample) const {
+  if (!piece->behind) return piece;
+  Stretch stretch;
+  if (!stretch_of(part, sample, sample, stretch)) return nullptr;
+  for (; piece; piece = piece->behind)
+    if (stretch.shard == piece->shard && stretch.begin >= piece->read.offset &&
+        stretch.end <= piece->read.offset + piece->length)
+      return piece;
+  return nullptr;
+}
+
+// The extent that brings a pick with others of its piece, with a use for the pick. The planner has a use of
+// its own as long as further samples of the piece are to come.
 Extent* Planner::piece_for(const Pick& pick, Step& step) {
-  Extent* extent = pieces_.find(pick.piece_first);
-  if (!extent) {
+  const LoadPart& part = spec_.parts[pick.part];
+  Extent* piece = pieces_.find(pick.piece_first);
+  if (!piece) {
     Stretch stretch;
-    const LoadPart& part = spec_.parts[pick.part];
     const uint64_t first = part.sample_at(pick.piece_first);
     // Rows out of order could claim a whole shard for a piece; then each sample is read by itself.
     if (!stretch_of(part, first, first + pick.piece_count - 1, stretch) ||
         stretch.end - stretch.begin >
             std::min(kLargestPiece * spec_.order.piece_bytes, extents_.most_bytes()))
       return nullptr;
-    extent = extent_for(part, stretch);
-    if (!extent) return nullptr;
-    step.extents.push_back(extent);
-    pieces_.add(pick.piece_first, pick.piece_last, extent);
+    if (is_first_) piece = read_in_parts(part, stretch, first_samples_of(pick, step), step);
+    if (!piece) piece = read_whole(part, stretch, step);
+    if (!piece) return nullptr;
+    pieces_.add(pick.piece_first, pick.piece_last, piece);
   }
-  extent->uses.fetch_add(1, std::memory_order_relaxed);
+  Extent* const extent = part_with(piece, part, part.sample_at(pick.sample));
+  if (extent) extent->uses.fetch_add(1, std::memory_order_relaxed);
   return extent;
 }
 
@@ -156,6 +253,7 @@ bool Planner::plan(Step& step) {
   const size_t fields = spec_.fields(), count = step.picks.size();
   step.tasks.resize(count);
   step.extents.clear();
+  step.rest.clear();
   step.value_at.resize(count * fields);
   step.value_bytes.resize(count * fields);
   step.area_bytes = 0;
@@ -188,10 +286,13 @@ bool Planner::plan(Step& step) {
     }
   }
   let_go_of_pieces(consumed_ + step_ * spec_.order.global_batch);
+  is_first_ = false;
   // Neighbours on disk are asked for one after the other.
-  std::sort(step.extents.begin(), step.extents.end(), [](const Extent* a, const Extent* b) {
-    return a->read.file != b->read.file ? a->read.file < b->read.file : a->read.offset < b->read.offset;
-  });
+  for (std::vector<Extent*>* extents : {&step.extents, &step.rest}) {
+    std::sort(extents->begin(), extents->end(), [](const Extent* a, const Extent* b) {
+      return a->read.file != b->read.file ? a->read.file < b->read.file : a->read.offset < b->read.offset;
+    });
+  }
   return true;
 }
 

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -59,6 +61,14 @@ class Planner {
   bool stretch_of(const LoadPart& part, uint64_t first, uint64_t last, Stretch& out) const;
   Extent* extent_for(const LoadPart& part, const Stretch& stretch);
   Extent* piece_for(const Pick& pick, Step& step);
+  Extent* read_whole(const LoadPart& part, const Stretch& stretch, Step& step);
+  // The same bytes in several reads: those of `samples`, which are of one piece and in order, and what lies
+  // between them. Null where that is not worth it.
+  Extent* read_in_parts(const LoadPart& part, const Stretch& stretch, std::span<const uint64_t> samples,
+                        Step& step);
+  std::span<const uint64_t> first_samples_of(const Pick& pick, const Step& step);
+  Extent* part_with(Extent* piece, const LoadPart& part, uint64_t sample) const;
+  void release_piece(Extent* piece);
   // Those of which no sample comes at `position` or behind it.
   void let_go_of_pieces(uint64_t position = UINT64_MAX);
 
@@ -68,6 +78,10 @@ class Planner {
   uint64_t epoch_ = 0, consumed_ = 0, step_ = 0, steps_ = 0;
   std::optional<uint64_t> then_;  // the epoch after each; none: the next one
   PieceTable pieces_;
+  bool is_first_ = true;  // the step that is planned is the first one of the run
+  std::vector<std::pair<uint64_t, uint64_t>> first_samples_;  // of that step: their pieces, and they
+  std::vector<uint64_t> samples_of_piece_;
+  std::vector<Stretch> stretches_;
 };
 
 }  // namespace packtrain

@@ -36,8 +36,11 @@ struct Extent {
   Task* waiting = nullptr;  // tasks that need it
   bool arrived = false;
   bool direct = false;  // read into the batch of its only task
-  std::atomic<uint32_t> uses =
-      0;  // tasks that still need its bytes, and one for a planner that may find more
+  // No sample of the run's first step is in it. Its read has a use of its own, as it may have no task yet.
+  bool can_wait = false;
+  Extent* behind = nullptr;  // the next part of the same piece, of one that is read in parts; the planner's
+  // Tasks that still need its bytes, one for a planner that may find more, and one for a read that can wait.
+  std::atomic<uint32_t> uses = 0;
 
   // The bytes of a field, if they came with this read: rows of a foreign or damaged index may lie elsewhere
   // than their neighbours in a piece.
@@ -65,6 +68,7 @@ struct Step {
   std::vector<Pick> picks;
   std::vector<Task> tasks;
   std::vector<Extent*> extents;    // first needed by this step
+  std::vector<Extent*> rest;       // of pieces that this step needs parts of; read after those
   std::vector<uint64_t> value_at;  // per place and field: where in the batch's value area
   std::vector<uint64_t> value_bytes;
   uint64_t area_bytes = 0;

@@ -130,6 +130,14 @@ class ReadMap : public StorageWrapper {
     }
     return counts;
   }
+  // How many bytes each read of a shard asked for, in their order.
+  std::vector<uint64_t> sizes() const {
+    Lock lock(mutex_);
+    std::vector<uint64_t> sizes;
+    for (const auto& read : reads_)
+      if (read.path.ends_with(".tar")) sizes.push_back(read.length);
+    return sizes;
+  }
   void reset() {
     Lock lock(mutex_);
     reads_.clear();
@@ -180,6 +188,57 @@ TEST_F(StreamLoadTest, EveryByteIsReadOnceInAnEpochOverAllRanks) {
         ASSERT_LE(reads, kEpochs + 1)  // the beginning of the next epoch is read ahead
             << "sample " << sample << ", " << world << " ranks";
       }
+    }
+  }
+}
+
+// A sample here and there of each piece of a window is a small part of it.
+TEST_F(StreamLoadTest, AFirstBatchIsReadBeforeTheRestOfItsPieces) {
+  constexpr uint64_t kPhotoBytes = 150'000, kShardPhotos = 48, kPhotos = 4 * kShardPhotos, kBatch = 8;
+  std::vector<std::vector<TestSample>> shards(4);
+  for (uint64_t i = 0; i < kPhotos; ++i)
+    shards[i / kShardPhotos].push_back(
+        {.key = "s" + std::to_string(i),
+         .fields = {{"bin", std::string(kPhotoBytes, static_cast<char>(i)), ""}},
+         .label = 0});
+  put_dataset(storage_, "photos", shards, {"a"});
+  ReadMap map(storage_);
+  auto dataset = Dataset::open(map, "photos");
+  ASSERT_TRUE(dataset.ok());
+  LoadSpec wanted = spec(8);
+  wanted.parts[0].dataset = *dataset;
+  wanted.parts[0].samples = kPhotos;
+  wanted.parts[0].fields = {0};
+  wanted.order.piece_bytes = 1 << 20;
+  wanted.order.window_bytes = 16 << 20;
+  wanted.memory = 80 << 20;
+  for (const uint64_t consumed : {uint64_t{0}, 3 * kBatch}) {
+    map.reset();
+    auto loader = make(wanted);
+    ASSERT_NE(loader, nullptr);
+    ASSERT_TRUE(loader->start(0, consumed).ok());
+    std::vector<bool> seen(kPhotos);
+    for (uint64_t count = consumed; count < kPhotos; count += kBatch) {
+      auto batch = loader->next();
+      ASSERT_TRUE(batch.ok() && *batch);
+      for (size_t i = 0; i < kBatch; ++i) {
+        const auto index = static_cast<size_t>((*batch)->indices()[i]);
+        ASSERT_FALSE(seen[index]);
+        seen[index] = true;
+        ASSERT_EQ(as_text((*batch)->value(0, i)),
+                  shards[index / kShardPhotos][index % kShardPhotos].fields[0].bytes);
+      }
+    }
+    loader->stop();
+    // One sample of each chain, or two that lie side by side; then what is left of the pieces that they are
+    // of. A gap that is not worth a read comes with them.
+    const std::vector<uint64_t> sizes = map.sizes();
+    ASSERT_GT(sizes.size(), 2 * kBatch);
+    for (size_t i = 0; i < kBatch; ++i) EXPECT_LT(sizes[i], 2 * kPhotoBytes) << i;
+    EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), 4 * kPhotoBytes);
+    for (const ShardSpec& shard : (*dataset)->manifest().shards) {
+      const std::vector<uint32_t> counts = map.reads_of(shard.path, shard.bytes);
+      EXPECT_LE(*std::max_element(counts.begin(), counts.end()), 2u);  // the next epoch's beginning
     }
   }
 }

@@ -59,10 +59,13 @@ class MixOrder final : public SlicedOrder {
 
   // Two parts of the same size are not shuffled alike.
   std::shared_ptr<const Permutation> shuffle_of(uint32_t part, uint64_t epoch) const {
-    return shuffles_[part].get(epoch, [&] {
+    const auto key = [&] {
       const uint64_t seed = join_keys(purpose_key(KeyPurpose::part, spec().seed), part);
-      return Permutation(parts_[part].samples, epoch_key(KeyPurpose::shuffle, seed, epoch));
-    });
+      return epoch_key(KeyPurpose::shuffle, seed, epoch);
+    };
+    return shuffles_[part].get(
+        epoch, [&] { return Permutation(parts_[part].samples, key()); },
+        [&](Permutation& spare) { spare.shuffle(key()); });
   }
 
   std::vector<Part> parts_;

@@ -1,4 +1,5 @@
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "base/keyed_random.h"
@@ -13,17 +14,16 @@ constexpr uint64_t kStoredCount = 4096;
 
 }  // namespace
 
-Permutation::Permutation(uint64_t count, uint64_t key) : count_(count) {
+void Permutation::shuffle(uint64_t key) {
   KeyedRandom random(key);
-  if (count <= kStoredCount) {
-    auto values = std::make_shared<std::vector<uint32_t>>(count);
-    for (uint32_t i = 0; i < count; ++i) (*values)[i] = i;
-    for (uint64_t i = count; i > 1; --i) std::swap((*values)[i - 1], (*values)[random.below(i)]);
-    small_ = std::move(values);
+  if (count_ <= kStoredCount) {
+    small_.resize(count_);
+    std::iota(small_.begin(), small_.end(), 0u);
+    for (uint64_t i = count_; i > 1; --i) std::swap(small_[i - 1], small_[random.below(i)]);
     return;
   }
   // The width of the largest value, not of the count: 2^k values need k bits, 2^k + 1 need one more.
-  const int bits = std::bit_width(count - 1);
+  const int bits = std::bit_width(count_ - 1);
   low_bits_ = bits / 2;
   high_bits_ = bits - low_bits_;
   for (uint64_t& round_key : keys_) round_key = random.next();
@@ -31,7 +31,7 @@ Permutation::Permutation(uint64_t count, uint64_t key) : count_(count) {
 
 uint64_t Permutation::at(uint64_t position) const {
   assert(position < count_);
-  if (small_) return (*small_)[position];
+  if (!small_.empty()) return small_[position];
   // Walks along the cycle of the larger permutation until it is back among the values that count: fewer than
   // two steps on average, and a bijection because the inverse walk is one too.
   uint64_t value = position;

@@ -34,6 +34,15 @@ TEST(PermutationTest, HoldsEveryValueOnceAroundPowersOfTwo) {
       ASSERT_TRUE(is_permutation(count, 3)) << count;
 }
 
+TEST(PermutationTest, ShuffledAnewItIsThatOfTheOtherKey) {
+  for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{4096}, uint64_t{4097}, kImageNet}) {
+    Permutation renewed(count, 3);
+    renewed.shuffle(8);
+    const Permutation fresh(count, 8);
+    for (uint64_t i = 0; i < count; i += 1 + count / 1000) ASSERT_EQ(renewed.at(i), fresh.at(i)) << count;
+  }
+}
+
 TEST(PermutationTest, HoldsEveryValueOnceForImageNet) {
   for (uint64_t key = 0; key < 3; ++key) ASSERT_TRUE(is_permutation(kImageNet, key));
 }

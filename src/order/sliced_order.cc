@@ -40,9 +40,10 @@ class GlobalOrder final : public SlicedOrder {
 
  private:
   void choose(uint64_t epoch, std::span<Pick> picks) const final {
-    const auto shuffle = shuffles_.get(epoch, [&] {
-      return Permutation(spec().samples, epoch_key(KeyPurpose::shuffle, spec().seed, epoch));
-    });
+    const uint64_t key = epoch_key(KeyPurpose::shuffle, spec().seed, epoch);
+    const auto shuffle = shuffles_.get(
+        epoch, [&] { return Permutation(spec().samples, key); },
+        [&](Permutation& spare) { spare.shuffle(key); });
     for (Pick& pick : picks) pick.sample = shuffle->at(place(pick));
   }
 
