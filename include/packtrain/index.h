@@ -185,6 +185,11 @@ struct SampleBytes {
   std::vector<std::byte> buffer;
 };
 
+// Files of a dataset's index whose columns carry checks, in whole or in part.
+enum class IndexPart : uint8_t { labels, index, names };
+// Larger parts are compared by those only who read all of them anyway: verify, pack, extract.
+inline constexpr uint64_t kQuickToCompare = uint64_t{1} << 30;
+
 // An open dataset. Thread-safe; safe after fork(). Opening costs the same for any number of samples;
 // shards are opened when first read, and their size (and time, where recorded) compared then.
 class Dataset {
@@ -225,6 +230,11 @@ class Dataset {
   virtual Status read_many(
       std::span<const uint64_t> samples, bool check,
       const std::function<bool(size_t position, const Status&, const SampleBytes&)>& each) const = 0;
+
+  // Compares columns with the CRC-32 that the index has of each; a difference is Code::corrupt. What fields
+  // lead to has checks of its own, labels and names have none but these: whoever hands on all of them asks
+  // first. Reads the part once, and only once; not at all where it has more than `most_bytes`.
+  virtual Status sound(IndexPart part, uint64_t most_bytes = UINT64_MAX) const = 0;
 
   // Whether the shards that a sample lies in still are what was indexed, where no recorded check of theirs
   // would tell. To be asked once their bytes were read, before they are believed: a foreign container may be

@@ -85,7 +85,7 @@ Labels labels_of(const Samples& samples) {
   using Owner = std::shared_ptr<Dataset>;
   const nb::capsule owner(new Owner(samples.owner()),
                           [](void* held) noexcept { delete static_cast<Owner*>(held); });
-  const auto labels = samples.dataset().labels().subspan(samples.first(), samples.size());
+  const auto labels = samples.labels().subspan(samples.first(), samples.size());
   return Labels(labels.data(), {labels.size()}, owner);
 }
 

@@ -100,7 +100,15 @@ bool Samples::has_key(nb::handle key) const {
   return sample.ok() && *sample >= first_ && *sample - first_ < size_;
 }
 
-nb::str Samples::key(uint64_t sample) const { return to_text(value_or_raise(dataset_->key(sample))); }
+nb::str Samples::key(uint64_t sample) const {
+  bind::check(dataset_->sound(IndexPart::names, kQuickToCompare));
+  return to_text(value_or_raise(dataset_->key(sample)));
+}
+
+std::span<const int64_t> Samples::labels() const {
+  bind::check(dataset_->sound(IndexPart::labels, kQuickToCompare));
+  return dataset_->labels();
+}
 
 uint32_t Samples::field_id(nb::handle name) const {
   // Names that are written in a program are one object wherever they stand.
@@ -144,8 +152,8 @@ std::vector<SampleDict> Samples::read(std::span<const uint64_t> samples, nb::han
     if (wanted.key) dicts[i][key_name_] = key(sample);
     for (const uint32_t field : wanted.fields) {
       // A label stands in the index: it is a number, and its bytes need not be read.
-      if (field == label_field_ && dataset_->label(sample) != kNoLabel) {
-        dicts[i][names_[field]] = dataset_->label(sample);
+      if (field == label_field_ && labels()[sample] != kNoLabel) {
+        dicts[i][names_[field]] = labels()[sample];
         continue;
       }
       const FieldLocation location = dataset_->locate(sample, field);

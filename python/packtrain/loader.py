@@ -356,8 +356,11 @@ class Loader:
         """
         state: dict[str, int | str] = json.loads(self._engine.state())
         course = self._course
-        done = not course.inside or course.taken == self._steps
         place = self._engine.place if course.is_plain and course.taken else self._place
+        done = not course.inside or course.taken == self._steps
+        # A rank that gets nothing of the last batch has had its own last one while another has one to come.
+        if course.inside and self.last == "keep" and place[1] < self._samples:
+            done = False
         state["epoch"], state["consumed"] = self._start if done else place
         return state
 

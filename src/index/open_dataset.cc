@@ -13,6 +13,7 @@ namespace packtrain {
 namespace {
 
 constexpr std::string_view kMappedFormat = "lmdb";
+constexpr std::string_view kLabelColumn = "label";
 
 // What helps where a file of a dataset is not what the manifest says.
 constexpr std::string_view kRestore =
@@ -68,6 +69,7 @@ Status OpenDataset::check_bound(Bytes bytes, std::string_view name, std::string_
 
 Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping> names) {
   index_ = std::move(index);
+  in_memory_ = names != nullptr;
   {
     Lock lock(names_mutex_);
     names_mapping_ = std::move(names);
@@ -75,7 +77,7 @@ Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping
   const Bytes bytes = index_->bytes();
   PACKTRAIN_TRY(check_bound(bytes, "index.npz", manifest_.index_directory_hash));
   PACKTRAIN_ASSIGN(columns, read_npz(bytes));
-  PACKTRAIN_ASSIGN(labels, column_values<int64_t>(columns, "label", samples()));
+  PACKTRAIN_ASSIGN(labels, column_values<int64_t>(columns, kLabelColumn, samples()));
   labels_ = labels;
   PACKTRAIN_ASSIGN(checks, column_values<uint32_t>(columns, "block_check", first_block_.back()));
   block_checks_ = checks;
@@ -85,7 +87,37 @@ Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping
     heights_ = heights;
   }
   is_rows_ = manifest_.form == "rows";
-  return is_rows_ ? bind_rows(columns) : bind_general(columns);
+  PACKTRAIN_TRY(is_rows_ ? bind_rows(columns) : bind_general(columns));
+  index_columns_ = std::move(columns);
+  return {};
+}
+
+Status OpenDataset::sound(IndexPart part, uint64_t most_bytes) const {
+  const auto bit = static_cast<uint8_t>(1 << static_cast<unsigned>(part));
+  if (in_memory_ || (sound_parts_.load(std::memory_order_relaxed) & bit) != 0) return {};
+  const Mapping* mapping = index_.get();
+  std::vector<Column> columns;
+  if (part == IndexPart::names) {
+    PACKTRAIN_ASSIGN(names, this->names());
+    mapping = names->mapping.get();
+    columns = names->columns;
+  } else {
+    columns = index_columns_;
+    if (part == IndexPart::labels)
+      std::erase_if(columns, [](const Column& column) { return column.name != kLabelColumn; });
+  }
+  uint64_t bytes = 0;
+  for (const Column& column : columns) bytes += column.member_bytes;
+  if (bytes > most_bytes) return {};
+  const std::vector<std::string> damaged = damaged_columns(mapping->bytes(), columns);
+  if (!damaged.empty()) {
+    return Status(Code::corrupt, "column '" + damaged.front() +
+                                     "' is damaged: its bytes do not have their CRC-32; " +
+                                     std::string(kRestore) + ", or make a new index with packtrain index")
+        .at(folder_ + (part == IndexPart::names ? "/names.npz" : "/index.npz"));
+  }
+  sound_parts_.fetch_or(bit, std::memory_order_relaxed);
+  return {};
 }
 
 Status OpenDataset::bind_rows(const std::vector<Column>& columns) {
@@ -171,6 +203,7 @@ Result<const Names*> OpenDataset::names() const {
     names->hash_sample = hash_sample;
     names->keys = {keys.data(), keys.size()};
     names->paths = {paths.data(), paths.size()};
+    names->columns = std::move(columns);
     return {};
   };
   if (Status status = load(); !status.ok()) return status.at(folder_ + "/names.npz");

@@ -39,6 +39,7 @@ struct Names {
   std::unique_ptr<Mapping> mapping;
   std::span<const uint64_t> key_end, path_end, hash, hash_sample;
   std::string_view keys, paths;
+  std::vector<Column> columns;
 };
 
 class OpenDataset final : public Dataset {
@@ -90,6 +91,7 @@ class OpenDataset final : public Dataset {
   }
   Result<const File*> shard_file(uint32_t shard) const override;
   Status read_plain(const FieldLocation& location, MutableBytes into) const override;
+  Status sound(IndexPart part, uint64_t most_bytes) const override;
   Status unchanged(uint64_t sample, std::chrono::nanoseconds age) const override;
   void salvage() override { salvage_ = true; }
 
@@ -112,7 +114,10 @@ class OpenDataset final : public Dataset {
   const std::string folder_;
   const Manifest manifest_;
   std::unique_ptr<Mapping> index_;
-  std::vector<uint64_t> first_block_;  // per shard, into block_checks_
+  std::vector<Column> index_columns_;
+  bool in_memory_ = false;  // made by this process: nothing can have damaged it on its way
+  mutable std::atomic<uint8_t> sound_parts_ = 0;  // a bit for each IndexPart that was found sound
+  std::vector<uint64_t> first_block_;             // per shard, into block_checks_
   std::span<const int64_t> labels_;
   std::span<const uint32_t> widths_, heights_, block_checks_;
   Rows rows_;

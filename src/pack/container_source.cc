@@ -87,6 +87,9 @@ Status add_container(ScanContext& context, const Source& source) {
 
 Status add_samples_of(ScanContext& context, const Source& source, const Dataset& dataset,
                       const FillField& fill) {
+  // Bytes have checks of their own; a wrong label or key would be packed, and be called sound ever after.
+  PACKTRAIN_TRY(dataset.sound(IndexPart::index));
+  PACKTRAIN_TRY(dataset.sound(IndexPart::names));
   const Manifest& manifest = dataset.manifest();
   CatalogBuilder& out = context.out;
   Catalog& catalog = out.catalog();

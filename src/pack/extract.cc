@@ -308,6 +308,8 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
   open.progress = options.progress;
   PACKTRAIN_ASSIGN(dataset, open_dataset(storage, dataset_path, open));
   if (options.skip_bad > 0) dataset->salvage();
+  PACKTRAIN_TRY(dataset->sound(IndexPart::index));  // bytes have checks of their own, names and labels do not
+  PACKTRAIN_TRY(dataset->sound(IndexPart::names));
   PACKTRAIN_TRY(check_outside(storage, to, *dataset));
   PACKTRAIN_ASSIGN(plan, ExtractPlan::make(*dataset, options));
   PACKTRAIN_TRY(check_room(plan, to));

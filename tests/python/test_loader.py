@@ -595,3 +595,31 @@ def test_what_it_prints(running: pt.Loader, packed: Path) -> None:
         f"packtrain.Loader({str(packed)!r}, split='train', batch_size=4, rank=0, world_size=1, "
         "order='global', batches=9)"
     )
+
+
+def test_the_state_is_the_same_on_ranks_of_which_one_alone_has_a_last_batch(train: pt.Dataset) -> None:
+    loaders = [
+        pt.Loader(train, batch_size=5, last="keep", rank=rank, world_size=3, indices=range(31), fields=[])
+        for rank in range(3)
+    ]
+    assert [len(loader) for loader in loaders] == [3, 2, 2]
+    runs = [iter(loader) for loader in loaders]
+    for consumed in (15, 30):
+        for run in runs:
+            next(run)
+        assert [(state["epoch"], state["consumed"]) for state in map(pt.Loader.state_dict, loaders)] == [
+            (0, consumed)
+        ] * 3
+    state = loaders[1].state_dict()  # whose own batches of the epoch are all done
+    rest = []
+    for rank in range(2):
+        loader = pt.Loader(
+            train, batch_size=5, last="keep", rank=rank, world_size=2, indices=range(31), fields=[]
+        )
+        loader.load_state_dict(state)
+        rest += [index for batch in loader for index in batch["index"].tolist()]
+    assert len(rest) == 1
+    next(runs[0])
+    for run in runs:
+        assert next(run, None) is None
+    assert {(state["epoch"], state["consumed"]) for state in map(pt.Loader.state_dict, loaders)} == {(1, 0)}
