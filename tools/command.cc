@@ -223,6 +223,10 @@ class VerbOptions final : public Options {
     const char* end = word.data() + word.size();
     const auto [stop, error] = std::from_chars(word.data(), end, into);
     if (error == std::errc() && stop == end) return "";
+    if (error == std::errc::result_out_of_range && stop == end)
+      return fmt::format("'{}' is too large; give a whole number up to {}", printable(word), UINT64_MAX);
+    if (word.size() > 1 && word[0] == '-' && word.find_first_not_of("0123456789", 1) == word.npos)
+      return fmt::format("'{}' is below 0; give a whole number from 0 on", printable(word));
     return fmt::format("'{}' is not a whole number", printable(word));
   }
 

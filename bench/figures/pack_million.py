@@ -39,13 +39,16 @@ def measure(bench: Bench) -> Outcome:
     contenders = []
     for backend in BACKENDS:
         for files, tree in trees.items():
-            contender = pack(bench, f"{files:,} files, {backend}", tree, backend, "--jobs", "1")
+            contender = pack(bench, f"{files:,} files, {backend}", tree, backend, "--jobs", "1", rest=True)
             contender.watch_memory = True
             contenders.append(contender)
     contenders += [
-        zeros(bench, f"{megabytes} MB of zeros", megabytes) for megabytes in MEGABYTES_OF_TAR.values()
+        zeros(bench, f"{megabytes} MB of zeros", megabytes, rest=True)
+        for megabytes in MEGABYTES_OF_TAR.values()
     ]
-    contenders += [tar(bench, f"tar of {files:,} files", tree, sync=False) for files, tree in trees.items()]
+    contenders += [
+        tar(bench, f"tar of {files:,} files", tree, sync=False, rest=True) for files, tree in trees.items()
+    ]
     series = bench.take_turns(contenders)
     tars = {files: series[f"tar of {files:,} files"] for files in trees}
     tar_growth = tars[MANY].median / tars[FEW].median / (MANY / FEW)
@@ -60,13 +63,17 @@ def measure(bench: Bench) -> Outcome:
         Reading("time a byte of dd at 2 GB against 0.2 GB", many_zeros / few_zeros / (MANY / FEW), "×")
     )
     outcome.notes.append(
-        "dd writes as many zeros as the shards have bytes, in the same rounds: on a virtual machine whose "
-        "host takes freed memory back, page cache that was not in use before costs far more than the rest"
+        "dd writes as many zeros as the shards have bytes, in the same rounds. Every run starts when free "
+        "memory has rested for some seconds: the host of a virtual machine takes it back meanwhile, which "
+        "a short run would not notice and a long one would pay for"
     )
     for backend in BACKENDS:
         few, many = series[f"{FEW:,} files, {backend}"], series[f"{MANY:,} files, {backend}"]
         growth = many.median / few.median / (MANY / FEW)
         own_growth = (many.median - many_zeros) / (few.median - few_zeros) / (MANY / FEW)
+        outcome.notes.append(
+            f"{backend}: ours grew by {growth:.2f}, tar's by {tar_growth:.2f}, in the same rounds"
+        )
         memory = statistics.median(many.peak_bytes) - statistics.median(few.peak_bytes)
         outcome.comparisons += [
             Comparison(f"10^5 against 10^6, {backend}", few, many),

@@ -115,6 +115,7 @@ class TableIndexer {
       return Status(Code::corrupt,
                     "claims to hold " + count_in_words(samples_) + " samples in " + bytes_in_words(stored));
     }
+    key_column_ = find_key_column(arrays);
     for (const auto& [name, column] : arrays) {
       if (is_helper(arrays, name)) continue;
       if (is_aside(arrays, *column, name, samples_)) {
@@ -139,6 +140,21 @@ class TableIndexer {
       out_.set_array(field.name, {column.word, {column.shape.begin() + 1, column.shape.end()}});
     }
     return {};
+  }
+
+  // Of several arrays that may be the keys: the one that only packtrain calls so, else texts of any length,
+  // which can be nothing else (a sample's own field may be called "key"), else the first.
+  const ArrayColumn* find_key_column(const ArraysByName& arrays) const {
+    const ArrayColumn* found = nullptr;
+    for (const auto& [name, column] : arrays) {
+      if (is_helper(arrays, name) || is_aside(arrays, *column, name, samples_) ||
+          role_of(arrays, *column, name) != ColumnRole::key)
+        continue;
+      if (name == kKeyColumn) return column;
+      const bool only_keys = column->type.kind == ArrayType::Kind::long_text;
+      if (found == nullptr || (only_keys && found->type.kind != ArrayType::Kind::long_text)) found = column;
+    }
+    return found;
   }
 
   Status check_fields() const {
@@ -179,7 +195,7 @@ class TableIndexer {
       }
       case ColumnRole::key: {
         if (samples_ == 0) return {};
-        if (!keys_.empty()) break;
+        if (&column != key_column_) break;
         return read_keys(arrays, name, column);
       }
       case ColumnRole::field:
@@ -413,6 +429,7 @@ class TableIndexer {
   uint64_t samples_ = 0;
   std::vector<Field> fields_;
   std::vector<int64_t> labels_;
+  const ArrayColumn* key_column_ = nullptr;  // null: none holds keys
   std::vector<std::string> keys_;
   std::vector<Slice> slices_;
   std::string path_;

@@ -198,7 +198,8 @@ Status expand_globs(Storage& storage, std::string_view pattern, std::vector<std:
 }  // namespace
 
 Result<std::vector<std::string>> expand_paths(Storage& storage, std::string_view pattern) {
-  if (pattern.empty()) return Status(Code::invalid, "the path is empty");
+  if (pattern.empty())
+    return Status(Code::invalid, "the path is empty; name a dataset, a container or a pattern");
   // A name that exists is meant as it stands, whatever signs it has.
   if (pattern.find_first_of("{*?[:") == std::string_view::npos || storage.stat(pattern).ok()) {
     return std::vector<std::string>{std::string(pattern)};

@@ -290,6 +290,28 @@ TEST(ZarrTest, SamplesThatCrossInnerChunksAreOneStretch) {
   for (uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(zarr_field(**dataset, i, "bin") == large);
 }
 
+TEST(ZarrTest, AFieldMayBeCalledKey) {
+  MemoryStorage storage;
+  WriteSpec spec;
+  spec.fields = {"key", "txt"};
+  auto writer = find_format("zarr")->create(storage, "a.zarr.zip", spec);
+  ASSERT_TRUE(writer.ok()) << writer.status().text();
+  for (int i = 0; i < 3; ++i) {
+    const std::string key = "not the key " + std::to_string(10 - i), text = "text " + std::to_string(i);
+    const SampleToWrite::Field fields[] = {{"key", as_bytes(key)}, {"txt", as_bytes(text)}};
+    ASSERT_TRUE((*writer)->add({.key = "sample/" + std::to_string(i), .fields = fields}).ok());
+  }
+  ASSERT_TRUE((*writer)->finish().ok());
+  auto dataset = open_zarr(storage, "a.zarr.zip");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  ASSERT_EQ((*dataset)->manifest().fields.size(), 2u);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ((*dataset)->key(i).value(), "sample/" + std::to_string(i));
+    EXPECT_EQ(zarr_field(**dataset, i, "key"), "not the key " + std::to_string(10 - i));
+    EXPECT_EQ(zarr_field(**dataset, i, "txt"), "text " + std::to_string(i));
+  }
+}
+
 TEST(ZarrTest, AZipOfAFolderIsRead) {
   MemoryStorage storage;
   auto zip = ZipStore::create(storage, "b.zip", 0, {});

@@ -40,8 +40,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kPlannerPatienceSeconds = 60;
-constexpr uint32_t kFarThreads = 32;  // hides the latency of a shared filesystem's metadata
-constexpr uint64_t kUnitBytes = 4 << 20;
+constexpr uint32_t kFarThreads = 32;      // hides the latency of a shared filesystem's metadata
+constexpr uint64_t kUnitBytes = 1 << 20;  // read, checked and written while it is in a core's own cache
 constexpr uint32_t kUnitSamples = 1024, kFarUnitSamples = 16;
 constexpr size_t kDifferencesNamed = 20;  // how many differences are named
 
@@ -414,7 +414,8 @@ Status Packer::write(const Plan& plan) {
     samples += shard.count;
   }
   if (all.empty()) return check_bad(plan, 0, left_out);
-  const uint64_t bytes = planned_bytes(plan, all);
+  // Of all of them the report says it already: a walk over a large plan waits for memory at every step.
+  const uint64_t bytes = all.size() == plan.shards.size() ? report.bytes : planned_bytes(plan, all);
   const WrittenFields fields = planned ? WrittenFields() : written_fields(plan, *format_);
   const BlocksToSpool blocks = blocks_to_spool(plan, all, fields);
   PACKTRAIN_TRY(

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "pack/look_ahead.h"
 #include "pack/publish.h"
 #include "pack/sidecars.h"
 
@@ -16,6 +17,7 @@ uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) {
     bytes += kTarEnd;
     const ShardPlan& shard = plan.shards[number];
     for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
+      look_ahead(plan, i, shard.first + shard.count);
       for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
         bytes += 512 + (plan.expected_size(cell) + 511) / 512 * 512;
     }

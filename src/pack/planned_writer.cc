@@ -125,17 +125,25 @@ class PlannedWriter {
     size_t unit = 0;
   };
 
+  // What a worker does next: a unit, or a shard that it opens; neither: all is done.
+  struct Step {
+    std::optional<Taken> taken;
+    std::optional<Try> to_open;
+  };
+
   // A shard whose units are being handed out; empty until one is opened.
   struct Active {
     std::shared_ptr<ShardInWork> shard;
     size_t next_unit = 0;
+    bool opening = false;  // by one of its workers
 
     bool has_units() const { return shard && next_unit < shard->units.size(); }
   };
 
   bool over() REQUIRES(mutex_) { return !failure_.ok() || context_.meter.stopped(); }
   std::optional<Taken> take(uint32_t worker);
-  Status open(Try&& attempt, Active& into);
+  Step next_step(uint32_t worker);
+  Result<std::shared_ptr<ShardInWork>> open(Try&& attempt);
   void write_units(uint32_t worker);
   Status write_unit(ShardInWork& shard, size_t unit, Scratch& scratch);
   Status write_small(ShardInWork& shard, size_t unit, Scratch& scratch);
@@ -171,31 +179,47 @@ class PlannedWriter {
 
 // A unit of the worker's own shard, else of a shard not begun, else of whichever has one.
 std::optional<PlannedWriter::Taken> PlannedWriter::take(uint32_t worker) {
+  while (true) {
+    Step step = next_step(worker);
+    if (!step.to_open) return step.taken;
+    auto opened = open(std::move(*step.to_open));  // others take units meanwhile
+    Lock lock(mutex_);
+    Active& own = active_[worker % active_.size()];
+    own.opening = false;
+    if (opened.ok()) {
+      own.shard = std::move(*opened);
+      own.next_unit = 0;
+    } else if (failure_.ok()) {
+      failure_ = opened.status();
+    }
+    changed_.notify_all();
+  }
+}
+
+PlannedWriter::Step PlannedWriter::next_step(uint32_t worker) {
   Lock lock(mutex_);
   while (!over()) {
     Active& own = active_[worker % active_.size()];
-    if (!own.has_units()) own = {};
-    if (!own.shard && !waiting_.empty()) {
+    if (own.has_units()) return {Taken{own.shard, own.next_unit++}, {}};
+    own.shard = nullptr;
+    if (!own.opening && !waiting_.empty()) {
       Try attempt = std::move(waiting_.front());
       waiting_.pop_front();
-      if (Status status = open(std::move(attempt), own); !status.ok()) {
-        failure_ = status;
-        break;
-      }
+      own.opening = true;
+      return {{}, std::move(attempt)};
     }
-    if (own.has_units()) return Taken{own.shard, own.next_unit++};
     const auto other =
         std::find_if(active_.begin(), active_.end(), [](const Active& a) { return a.has_units(); });
-    if (other != active_.end()) return Taken{other->shard, other->next_unit++};
+    if (other != active_.end()) return {Taken{other->shard, other->next_unit++}, {}};
     if (unclosed_ == 0) break;
     lock.wait_for(changed_, std::chrono::milliseconds(100));
   }
   changed_.notify_all();
-  return std::nullopt;
+  return {};
 }
 
-// Lays the shard out and creates its file. Called with mutex_ held: it comes once a shard.
-Status PlannedWriter::open(Try&& attempt, Active& into) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
+// Lays the shard out and creates its file.
+Result<std::shared_ptr<ShardInWork>> PlannedWriter::open(Try&& attempt) {
   const ShardPlan& plan = context_.plan.shards[attempt.number];
   auto shard = std::make_shared<ShardInWork>();
   shard->number = attempt.number;
@@ -223,8 +247,7 @@ Status PlannedWriter::open(Try&& attempt, Active& into) PACKTRAIN_ANNOTATE(no_th
   PACKTRAIN_ASSIGN(writer, context_.storage.create(context_.shard_path(plan), layout.bytes,
                                                    shard_write_options(context_)));
   shard->writer = std::move(writer);
-  into = {std::move(shard), 0};
-  return {};
+  return shard;
 }
 
 void PlannedWriter::write_units(uint32_t worker) {
@@ -275,6 +298,7 @@ Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& sc
   for (size_t i = layout.first_member[unit.first_sample]; i < end_member; ++i) {
     if (i + kCellsAhead < end_member)
       look_ahead_at(context_.plan.catalog, layout.members[i + kCellsAhead].cell,
+                    layout.samples[layout.members[i + kCellsAhead].sample],
                     layout.members[i + kCellsAhead / 2].cell);
     const PlannedMember& member = layout.members[i];
     const uint64_t next =
