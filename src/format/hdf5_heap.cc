@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "format/merged_reads.h"
+#include "io/cached_view.h"
 
 namespace packtrain {
 namespace {
@@ -15,6 +16,11 @@ constexpr uint64_t kHeapMergeGap = uint64_t{8} << 10;       // heads nearer than
 constexpr uint64_t kHeapMergedBytes = uint64_t{256} << 10;  // and a read is at most this long
 constexpr uint64_t kHeadsBytes = 2 * kHdf5HeapHeadBytes;    // of a collection and its first object
 constexpr uint64_t kHeapReadBytes = 512;                    // with small objects in front of a large one
+
+// Collections in memory are looked at where they are: as many values, no further apart on average, within so
+// many bytes at a time.
+constexpr size_t kHeapViewValues = 128;
+constexpr uint64_t kHeapViewGap = uint64_t{64} << 10, kHeapViewBytes = uint64_t{256} << 20;
 
 uint64_t padded_object(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
 
@@ -37,9 +43,12 @@ class HeapWalker {
   Status run() {
     sort_values();
     make_walks();
+    for (Walk& walk : walks_) {
+      if (walk.limit - walk.start < kHeadsBytes) give_up(walk, State::overlap);
+    }
+    PACKTRAIN_TRY(look_at_cached());
     std::vector<size_t> walking;
     for (size_t i = 0; i < walks_.size(); ++i) {
-      if (walks_[i].limit - walks_[i].start < kHeadsBytes) give_up(walks_[i], State::overlap);
       if (!walks_[i].done) walking.push_back(i);
     }
     while (!walking.empty()) {
@@ -92,6 +101,31 @@ class HeapWalker {
     walk.done = true;
   }
 
+  // What the kernel has in memory is walked where it is, without the payload between the heads.
+  Status look_at_cached() {
+    for (size_t first = 0; first < walks_.size();) {
+      const uint64_t start = walks_[first].start;
+      size_t last = first + 1, values = walks_[first].last - walks_[first].first;
+      uint64_t end = std::min(walks_[first].limit, start + kHeapViewBytes);
+      for (; last < walks_.size() && walks_[last].limit - start <= kHeapViewBytes; ++last) {
+        end = walks_[last].limit;
+        values += walks_[last].last - walks_[last].first;
+      }
+      if (values >= kHeapViewValues && (end - start) / values <= kHeapViewGap) {
+        const std::unique_ptr<CachedView> view =
+            CachedView::of(file_.file(), file_.offset(start), end - start);
+        if (!view) return {};  // the rest is read as if none of it were in memory
+        const FaultAhead ahead(view->bytes());
+        for (size_t i = first; i < last; ++i) {
+          if (!walks_[i].done) step(walks_[i], start, view->bytes());
+        }
+        if (view->cut()) return Status(Code::corrupt, std::string(kCutWhileRead));
+      }
+      first = last;
+    }
+    return {};
+  }
+
   // One step of every walk, in the order of the file.
   Status read_round(const std::vector<size_t>& walking) {
     std::vector<Piece> pieces(kHeapReadsInFlight);  // outlives what is in flight
@@ -112,7 +146,8 @@ class HeapWalker {
       for (Read* read : std::span(finished, count)) {
         Piece& piece = pieces[read->tag];
         PACKTRAIN_TRY(read->status);
-        for (size_t i = piece.first; i < piece.last; ++i) step(walks_[walking[i]], piece);
+        for (size_t i = piece.first; i < piece.last; ++i)
+          step(walks_[walking[i]], piece.address, piece.read.into);
         idle.push_back(&piece);
       }
       PACKTRAIN_TRY(
@@ -150,15 +185,16 @@ class HeapWalker {
     return last;
   }
 
-  // As far as the piece goes.
-  void step(Walk& walk, const Piece& piece) {
-    const Bytes bytes = piece.read.into;
+  // As far as the bytes go, which begin at address `base`. They may change meanwhile: each head is copied
+  // first.
+  void step(Walk& walk, uint64_t base, Bytes bytes) {
+    std::byte copied[kHdf5HeapHeadBytes];
     const auto head_at = [&](uint64_t address) {
-      return Hdf5Cursor(bytes.subspan(static_cast<size_t>(address - piece.address), kHdf5HeapHeadBytes));
+      std::copy_n(bytes.data() + (address - base), kHdf5HeapHeadBytes, copied);
+      return Hdf5Cursor(copied);
     };
     const auto holds_head = [&](uint64_t address) {
-      return address - piece.address <= bytes.size() &&
-             bytes.size() - (address - piece.address) >= kHdf5HeapHeadBytes;
+      return address - base <= bytes.size() && bytes.size() - (address - base) >= kHdf5HeapHeadBytes;
     };
     if (walk.end == 0) {
       Hdf5Cursor head = head_at(walk.start);
