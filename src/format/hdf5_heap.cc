@@ -19,6 +19,7 @@ constexpr uint64_t kHeapReadBytes = 512;                    // with small object
 
 // Collections in memory are looked at where they are: as many values, no further apart on average, within so
 // many bytes at a time.
+constexpr size_t kMostRuns = 8;  // of values in order, which are merged and not sorted
 constexpr size_t kHeapViewValues = 128;
 constexpr uint64_t kHeapViewGap = uint64_t{64} << 10, kHeapViewBytes = uint64_t{256} << 20;
 
@@ -73,9 +74,17 @@ class HeapWalker {
     const auto before = [&](size_t a, size_t b) {
       return std::pair(values_[a].place, values_[a].index) < std::pair(values_[b].place, values_[b].index);
     };
-    if (!std::is_sorted(order_.begin(), order_.end(), before)) {
-      std::sort(order_.begin(), order_.end(), before);
+    // Each column mostly lies in order, keys before values: such runs are merged, which a sort would not
+    // notice.
+    std::vector<size_t> ends;
+    for (size_t i = 1; i < order_.size() && ends.size() < kMostRuns; ++i) {
+      if (before(order_[i], order_[i - 1])) ends.push_back(i);
     }
+    if (ends.size() == kMostRuns) return std::sort(order_.begin(), order_.end(), before);
+    ends.push_back(order_.size());
+    const auto at = [&](size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
+    for (size_t i = 0; i + 1 < ends.size(); ++i)
+      std::inplace_merge(order_.begin(), at(ends[i]), at(ends[i + 1]), before);
   }
 
   void make_walks() {
@@ -290,17 +299,19 @@ std::string_view hdf5_value_trouble(State state) {
   return "";
 }
 
-Result<std::vector<std::string>> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values) {
-  std::vector<std::string> texts(values.size());
+Result<TextRow> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values) {
+  TextRow texts;
   std::vector<Stretch> wanted;
   std::vector<size_t> of;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].state != State::found || values[i].bytes == 0) continue;
+    const bool found = values[i].state == State::found;
+    texts.add_zeros(found ? static_cast<size_t>(values[i].bytes) : 0);
+    if (!found || values[i].bytes == 0) continue;
     wanted.push_back({values[i].place, values[i].bytes});
     of.push_back(i);
   }
   PACKTRAIN_TRY(read_merged(file.storage(), file.file(), wanted, [&](size_t position, Bytes bytes) {
-    texts[of[position]] = as_text(bytes);
+    texts.fill(of[position], as_text(bytes));
     return Status();
   }));
   return texts;

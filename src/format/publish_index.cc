@@ -132,12 +132,12 @@ Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::
     };
     Threads helper;
     if (finished.names_npz.size() >= kWrittenApart) (void)helper.start("write names", write_names);
-    Status indexed = write_whole(storage, part + "/index.npz", as_bytes(finished.index_npz), write);
+    Status status = write_whole(storage, part + "/index.npz", as_bytes(finished.index_npz), write);
+    if (status.ok()) status = write_whole(storage, part + "/manifest.json", as_bytes(manifest), write);
     helper.join();
-    PACKTRAIN_TRY(indexed);
+    PACKTRAIN_TRY(status);
     if (!named) write_names();
     PACKTRAIN_TRY(*named);
-    PACKTRAIN_TRY(write_whole(storage, part + "/manifest.json", as_bytes(manifest), write));
     return put_in_place(storage, part, folder);
   };
   Status status = write_all();
