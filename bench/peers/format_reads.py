@@ -7,6 +7,7 @@ mapped file would be a promise, not a read.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import threading
@@ -14,6 +15,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import packtrain
 
@@ -95,12 +97,18 @@ def of_pyarrow(folder: Path, field: str) -> Read:
     return read
 
 
-def of_lmdb(folder: Path, field: str) -> Read:
+@functools.cache
+def lmdb_transaction(path: Path) -> Any:
+    """A file can be open once in a process."""
     import lmdb
 
+    return lmdb.open(str(path), readonly=True, lock=False).begin()
+
+
+def of_lmdb(folder: Path, field: str) -> Read:
     rows = []
     for path in in_shards(folder, "*.lmdb"):
-        transaction = lmdb.open(str(path), readonly=True, lock=False).begin()
+        transaction = lmdb_transaction(path)
         ending = f".{field}".encode()
         rows += [
             (transaction, key) for key in transaction.cursor().iternext(values=False) if key.endswith(ending)
@@ -120,10 +128,8 @@ def many_of_packtrain(folder: Path, field: str) -> ReadMany:
 
 def many_of_lmdb(folder: Path, field: str) -> ReadMany:
     """Only for one shard: a cursor knows one file."""
-    import lmdb
-
     [path] = in_shards(folder, "*.lmdb")
-    transaction = lmdb.open(str(path), readonly=True, lock=False).begin()
+    transaction = lmdb_transaction(path)
     ending = f".{field}".encode()
     keys = [key for key in transaction.cursor().iternext(values=False) if key.endswith(ending)]
 
