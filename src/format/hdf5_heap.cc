@@ -124,7 +124,6 @@ class HeapWalker {
         const std::unique_ptr<CachedView> view =
             CachedView::of(file_.file(), file_.offset(start), end - start);
         if (!view) return {};  // the rest is read as if none of it were in memory
-        const FaultAhead ahead(view->bytes());
         for (size_t i = first; i < last; ++i) {
           if (!walks_[i].done) step(walks_[i], start, view->bytes());
         }

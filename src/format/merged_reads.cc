@@ -78,7 +78,6 @@ class MergedReads {
     const std::unique_ptr<CachedView> view = CachedView::of(file_, start, end - start);
     if (!view) return false;
     const Bytes all = view->bytes();
-    const FaultAhead ahead(all);
     // Copied first, so that what somebody writes into the file meanwhile cannot change between check and use.
     const auto hand_all = [&]() -> Status {
       for (size_t at = first; at < last; ++at) {

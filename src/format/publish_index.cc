@@ -126,7 +126,7 @@ Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::
   const WriteOptions write{.durable = options.durable, .replace = true};
   const auto write_all = [&]() -> Status {
     PACKTRAIN_TRY(storage.make_folder(part));
-    // Side by side: three files that wait for the disk together wait about as long as one.
+    // Side by side, because each waits for the disk.
     const std::array<std::pair<std::string_view, Bytes>, 3> files = {{
         {"index.npz", as_bytes(finished.index_npz)},
         {"names.npz", as_bytes(finished.names_npz)},

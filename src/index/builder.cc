@@ -47,8 +47,8 @@ BigVector<uint64_t> ends_of(BigVector<uint32_t>& lengths) {
 }
 
 // Samples by the hash of their keys, those with one hash in order. A hash is as good as random: its first
-// bits put nearly every sample where it belongs, and a few at a time are left to sort. A third of the time of
-// sorting all.
+// bits put nearly every sample where it belongs, and a few at a time are left to sort. A fifth of the
+// time of sorting 30,000 at once, a quarter for a million.
 struct KeyLookup {
   BigVector<uint64_t> hash, sample;
 

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <limits>
-#include <thread>
 
 #include "base/mutex.h"
 #include "io/mounts.h"
@@ -20,9 +19,7 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kMostViews = 64;                  // at a time, in the process
-constexpr size_t kSharedView = size_t{32} << 20;   // bytes from which on a second thread pays
-constexpr size_t kFaultAround = size_t{64} << 10;  // what the kernel maps for one fault, by default
+constexpr size_t kMostViews = 64;  // at a time, in the process
 #ifdef SYS_cachestat
 constexpr long kCachestat = SYS_cachestat;
 #else
@@ -151,21 +148,6 @@ std::unique_ptr<CachedView> CachedView::of(const File& file, uint64_t offset, ui
 CachedView::~CachedView() {
   free_slot(slot_);
   ::munmap(address_, mapped_);
-}
-
-FaultAhead::FaultAhead(Bytes view) {
-  if (view.size() < kSharedView || std::thread::hardware_concurrency() < 2) return;
-  // Without a thread the pages are mapped all the same.
-  (void)helper_.start("look ahead", [this, view] {
-    [[maybe_unused]] volatile std::byte touched{};
-    for (size_t at = 0; at < view.size() && !done_.load(std::memory_order_relaxed); at += kFaultAround)
-      touched = view[at];
-  });
-}
-
-FaultAhead::~FaultAhead() {
-  done_ = true;
-  helper_.join();
 }
 
 // Behind an end within a page lie zeros, which no signal tells.

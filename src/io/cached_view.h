@@ -1,11 +1,9 @@
 // Looking at what the kernel has in memory already, without copying it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string_view>
 
-#include "base/threads.h"
 #include "packtrain/storage.h"
 
 namespace packtrain {
@@ -46,19 +44,5 @@ class CachedView {
 // What is said of a file of which a view was cut.
 inline constexpr std::string_view kCutWhileRead =
     "the file was cut short while it was read, or cannot be read in places";
-
-// A second thread that has the kernel map the pages of a view while the first looks at them: half of the time
-// of doing both in turns. Does nothing for short views and on a single core. The view must outlive it.
-class FaultAhead {
- public:
-  explicit FaultAhead(Bytes view);
-  ~FaultAhead();
-  FaultAhead(const FaultAhead&) = delete;
-  FaultAhead& operator=(const FaultAhead&) = delete;
-
- private:
-  std::atomic<bool> done_{false};
-  Threads helper_;
-};
 
 }  // namespace packtrain

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/threads.h"
+
 namespace packtrain {
 namespace {
 
