@@ -7,6 +7,7 @@ mapped file would be a promise, not a read.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import threading
@@ -14,10 +15,13 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import packtrain
 
 Read = Callable[[int], bytes]
+ReadMany = Callable[[list[int]], list[bytes]]
+AT_ONCE = 64  # samples of a call for many
 
 
 def in_shards(folder: Path, pattern: str) -> list[Path]:
@@ -93,12 +97,18 @@ def of_pyarrow(folder: Path, field: str) -> Read:
     return read
 
 
-def of_lmdb(folder: Path, field: str) -> Read:
+@functools.cache
+def lmdb_transaction(path: Path) -> Any:
+    """A file can be open once in a process."""
     import lmdb
 
+    return lmdb.open(str(path), readonly=True, lock=False).begin()
+
+
+def of_lmdb(folder: Path, field: str) -> Read:
     rows = []
     for path in in_shards(folder, "*.lmdb"):
-        transaction = lmdb.open(str(path), readonly=True, lock=False).begin()
+        transaction = lmdb_transaction(path)
         ending = f".{field}".encode()
         rows += [
             (transaction, key) for key in transaction.cursor().iternext(values=False) if key.endswith(ending)
@@ -107,6 +117,24 @@ def of_lmdb(folder: Path, field: str) -> Read:
     def read(i: int) -> bytes:
         transaction, key = rows[i]
         return transaction.get(key)
+
+    return read
+
+
+def many_of_packtrain(folder: Path, field: str) -> ReadMany:
+    dataset = packtrain.Dataset(str(folder))
+    return lambda part: [sample[field] for sample in dataset.read(part, [field], check=False)]
+
+
+def many_of_lmdb(folder: Path, field: str) -> ReadMany:
+    """Only for one shard: a cursor knows one file."""
+    [path] = in_shards(folder, "*.lmdb")
+    transaction = lmdb_transaction(path)
+    ending = f".{field}".encode()
+    keys = [key for key in transaction.cursor().iternext(values=False) if key.endswith(ending)]
+
+    def read(part: list[int]) -> list[bytes]:
+        return [value for _, value in transaction.cursor().getmulti([keys[i] for i in part])]
 
     return read
 
@@ -185,6 +213,16 @@ def run(read: Read, order: list[int], threads: int) -> float:
     return spent
 
 
+def run_many(read: ReadMany, order: list[int], threads: int) -> float:
+    """As run(), a call for each AT_ONCE samples."""
+    parts = [order[first : first + AT_ONCE] for first in range(0, len(order), AT_ONCE)]
+    return run(lambda i: read(parts[i]), list(range(len(parts))), threads)  # type: ignore[arg-type, return-value]
+
+
+# Libraries that have a call for many samples at once.
+MANY = {"lmdb": (many_of_packtrain, many_of_lmdb)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, help="holds FORMAT.pt for each format")
@@ -201,22 +239,33 @@ def main() -> None:
         if name in PEERS:
             reads = min(SLOW_PEERS.get(name, arguments.reads), arguments.reads)
             ways[f"peer {name}"] = PEERS[name][1](folder, arguments.field), arguments.reads // reads
+    many: dict[str, ReadMany] = {}
+    for name, (ours, peer) in MANY.items():
+        folder = arguments.folder / f"{name}.pt"
+        if folder.exists() and len(in_shards(folder, f"*.{name}")) == 1:
+            many[f"ours {name} many"] = ours(folder, arguments.field)
+            many[f"peer {name} many"] = peer(folder, arguments.field)
     samples = len(packtrain.Dataset(str(arguments.folder / "webdataset.pt")))
     order = [random.Random(7).randrange(samples) for _ in range(arguments.reads)]
     for name, (read, one_in) in ways.items():
         if one_in == 1:
             sizes[name] = sum(len(read(i)) for i in range(samples))
+    for name, read_many in many.items():
+        sizes[name] = sum(len(value) for value in read_many(list(range(samples))))
     if len(set(sizes.values())) != 1:
         raise RuntimeError(f"the ways read different numbers of bytes: {sizes}")
 
     seconds: dict[str, dict[str, list[float]]] = {}
     for threads in (1, 2):
         for number in range(-1, arguments.rounds):
-            names = list(ways)
+            names = [*ways, *many]
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                read, one_in = ways[name]
-                spent = run(read, order[::one_in], threads) * one_in
+                if name in many:
+                    spent = run_many(many[name], order, threads)
+                else:
+                    read, one_in = ways[name]
+                    spent = run(read, order[::one_in], threads) * one_in
                 if number >= 0:
                     seconds.setdefault(f"{threads}", {}).setdefault(name, []).append(spent)
     print(json.dumps(seconds))

@@ -18,6 +18,7 @@ template <class T>
 struct PageAllocator {
   using value_type = T;
   static constexpr size_t kLarge = size_t{1} << 20;  // bytes
+  static constexpr size_t kHuge = size_t{4} << 20;
 
   PageAllocator() = default;
   template <class Other>
@@ -29,6 +30,8 @@ struct PageAllocator {
     void* pages =
         ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
+    // They are filled from front to back: a fault for each 2 MiB instead of each 4 KiB. Only advice.
+    if (count * sizeof(T) >= kHuge) ::madvise(pages, count * sizeof(T), MADV_HUGEPAGE);
     return static_cast<T*>(pages);
   }
   void deallocate(T* data, size_t count) {

@@ -18,7 +18,8 @@ class Threads {
   ~Threads() { join(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
-  // `name` shows in ps and top, cut to 15 bytes. Signals are blocked in it: the main thread gets them.
+  // `name` shows in ps and top, cut to 15 bytes. Signals are blocked in it, but for faults of its
+  // own: the main thread gets them.
   // Code::no_room where the system allows no more threads.
   Status start(std::string_view name, std::function<void()> body);
   void join();

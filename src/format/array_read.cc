@@ -1,9 +1,11 @@
 // Whole arrays into memory: labels, keys and offsets.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/words.h"
 #include "format/array_table.h"
+#include "io/cached_read.h"
 
 namespace packtrain {
 namespace {
@@ -46,7 +48,7 @@ Status finish(const ArrayColumn& column, PartRead& one) {
 Result<std::vector<std::byte>> read_array(Storage& storage, const ArrayTable& table,
                                           const ArrayColumn& column) {
   std::vector<std::byte> bytes(column.bytes());
-  auto reads = storage.reads(kReadsInFlight);
+  std::unique_ptr<Reads> reads;  // made for the first that must be waited for
   for (size_t first = 0; first < column.parts.size(); first += kReadsInFlight) {
     const size_t count = std::min(kReadsInFlight, column.parts.size() - first);
     std::vector<PartRead> window(count);
@@ -68,9 +70,17 @@ Result<std::vector<std::byte>> read_array(Storage& storage, const ArrayTable& ta
                   .into = straight ? one.place : MutableBytes(one.stored),
                   .status = {},
                   .tag = i};
-      batch.push_back(&one.read);
+      if (!read_if_cached(*one.file, one.read.offset, one.read.into)) {
+        batch.push_back(&one.read);
+        continue;
+      }
+      // What is in flight writes to what is given back here; at this point nothing is.
+      if (Status status = finish(column, one); !status.ok())
+        return status.at(printable(column.name) + " @ " + std::to_string(one.part->offset));
+      one.stored = {};
     }
     if (batch.empty()) continue;
+    if (!reads) reads = storage.reads(kReadsInFlight);
     reads->submit(batch);
     std::vector<Read*> finished(batch.size());
     while (reads->in_flight() > 0) {

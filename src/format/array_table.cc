@@ -244,17 +244,17 @@ class TableIndexer {
 
   Status read_keys(const ArraysByName& arrays, std::string_view name, const ArrayColumn& column) {
     if (column.type.kind == ArrayType::Kind::long_text) {
-      keys_ = column.texts;
+      for (const std::string& text : column.texts) keys_.add(text);
       return {};
     }
     PACKTRAIN_ASSIGN(bytes, read_array(storage_, table_, column));
-    keys_.reserve(samples_);
+    keys_.reserve(samples_, bytes.size());
     if (is_ragged(arrays, column, name)) {
       if (column.type.item_bytes != 1) return Status(Code::unsupported, "keys with offsets must be bytes");
       PACKTRAIN_ASSIGN(offsets, read_offsets(arrays, name, column));
       for (uint64_t i = 0; i < samples_; ++i) {
         const auto begin = static_cast<size_t>(offsets[i]);
-        keys_.emplace_back(as_text(Bytes(bytes).subspan(begin, static_cast<size_t>(offsets[i + 1]) - begin)));
+        keys_.add(as_text(Bytes(bytes).subspan(begin, static_cast<size_t>(offsets[i + 1]) - begin)));
       }
       return {};
     }
@@ -263,10 +263,10 @@ class TableIndexer {
       const Bytes one = Bytes(bytes).subspan(i * item, item);
       if (column.type.kind == ArrayType::Kind::text) {
         PACKTRAIN_ASSIGN(text, text_of_utf32(one));
-        keys_.push_back(std::move(text));
+        keys_.add(text);
       } else {
         std::string_view text = as_text(one);
-        keys_.emplace_back(text.substr(0, text.find_last_not_of('\0') + 1));
+        keys_.add(text.substr(0, text.find_last_not_of('\0') + 1));
       }
     }
     return {};
@@ -322,7 +322,8 @@ class TableIndexer {
   }
 
   Status add_sample(uint64_t sample) {
-    const std::string key = keys_.empty() ? number_key(out_.samples()) : keys_[sample];
+    const std::string number = keys_.empty() ? number_key(out_.samples()) : std::string();
+    const std::string_view key = keys_.empty() ? std::string_view(number) : keys_[sample];
     out_.begin_sample(key);
     for (Field& field : fields_) {
       if (!field.present.empty() && field.present[sample] == 0) continue;
@@ -430,7 +431,7 @@ class TableIndexer {
   std::vector<Field> fields_;
   std::vector<int64_t> labels_;
   const ArrayColumn* key_column_ = nullptr;  // null: none holds keys
-  std::vector<std::string> keys_;
+  TextRow keys_;
   std::vector<Slice> slices_;
   std::string path_;
   std::optional<uint64_t> empty_block_;

@@ -17,8 +17,10 @@
 namespace packtrain {
 namespace {
 
-constexpr size_t kBatchesAtOnce = 32768;
-constexpr uint64_t kMetadataAtOnce = uint64_t{32} << 20;
+// Batches that are taken together: many enough for reads to be on their way together, few enough that what is
+// known of them stays in the processor's cache.
+constexpr size_t kBatchesAtOnce = 8192;
+constexpr uint64_t kMetadataAtOnce = uint64_t{4} << 20;
 // Bytes in front of a batch's metadata and behind them that are read along: small buffers lie there, such as
 // the label of the batch before, and the offsets of this one.
 constexpr uint64_t kBytesBefore = 64, kBytesBehind = 256;
@@ -141,9 +143,12 @@ class ArrowIndexer {
 
   Status read_batches() {
     ArrowSamples samples = make_samples();
+    std::vector<ArrowPlace> places;
+    std::vector<Stretch> stretches;
+    std::vector<std::byte> held;  // of all places
     for (size_t first = 0; first < blocks_.size();) {
-      std::vector<ArrowPlace> places;
-      std::vector<Stretch> stretches;
+      places.clear();
+      stretches.clear();
       uint64_t bytes = 0;
       size_t last = first;
       for (; last < blocks_.size() && places.size() < kBatchesAtOnce && bytes < kMetadataAtOnce; ++last) {
@@ -153,12 +158,20 @@ class ArrowIndexer {
         place.held_offset = block.offset - std::min(block.offset, kBytesBefore);
         const uint64_t metadata_end = block.offset + block.metadata_bytes;
         const uint64_t end = metadata_end + std::min(kBytesBehind, footer_at_ - metadata_end);
-        place.held.resize(static_cast<size_t>(end - place.held_offset));
-        stretches.push_back({place.held_offset, place.held.size()});
-        bytes += place.held.size();
+        stretches.push_back({place.held_offset, end - place.held_offset});
+        bytes += stretches.back().bytes;
+      }
+      if (held.size() < bytes) held.resize(static_cast<size_t>(bytes));
+      MutableBytes room = held;
+      std::vector<MutableBytes> rooms;
+      rooms.reserve(stretches.size());
+      for (const Stretch& stretch : stretches) {
+        rooms.push_back(room.first(static_cast<size_t>(stretch.bytes)));
+        places[rooms.size() - 1].held = rooms.back();
+        room = room.subspan(rooms.back().size());
       }
       PACKTRAIN_TRY(read_merged(storage_, file_, stretches, [&](size_t position, Bytes got) {
-        std::copy(got.begin(), got.end(), places[position].held.begin());
+        std::copy(got.begin(), got.end(), rooms[position].begin());
         return Status();
       }));
       size_t sound = 0;
@@ -181,9 +194,8 @@ class ArrowIndexer {
   }
 
   static Status take_block(const ArrowBlock& block, ArrowPlace& place) {
-    const Bytes all = Bytes(place.held)
-                          .subspan(static_cast<size_t>(block.offset - place.held_offset),
-                                   static_cast<size_t>(block.metadata_bytes));
+    const Bytes all = place.held.subspan(static_cast<size_t>(block.offset - place.held_offset),
+                                         static_cast<size_t>(block.metadata_bytes));
     PACKTRAIN_ASSIGN(prefix, parse_prefix(all));
     if (prefix.metadata_bytes > all.size() - prefix.bytes)
       return Status(Code::corrupt, "a message is longer than the footer says");
@@ -254,7 +266,8 @@ class ArrowIndexer {
             Status(Code::corrupt, "no end mark: the stream is cut short, or its writer did not close it");
         break;
       }
-      auto found = find_message(window, at, place.held, place.held_offset);
+      auto found = find_message(window, at, place.own, place.held_offset);
+      place.held = place.own;
       damage = found.status();
       if (!damage.ok()) break;
       if (found->prefix.metadata_bytes == 0) {

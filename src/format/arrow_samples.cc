@@ -211,7 +211,7 @@ Status ArrowSamples::load(std::span<const ArrowPlace> places) {
     if (need.offset < near.held_offset) return Bytes();
     const uint64_t skip = need.offset - near.held_offset;
     if (skip > near.held.size() || need.bytes > near.held.size() - skip) return Bytes();
-    return Bytes(near.held).subspan(static_cast<size_t>(skip), static_cast<size_t>(need.bytes));
+    return near.held.subspan(static_cast<size_t>(skip), static_cast<size_t>(need.bytes));
   };
   uint64_t missing = 0;
   for (Need& need : needs_) {

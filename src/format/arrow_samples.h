@@ -18,8 +18,9 @@ namespace packtrain {
 struct ArrowPlace {
   uint64_t offset = 0;  // of the message
   uint64_t body_offset = 0, body_bytes = 0;
-  FlatTable header;             // in `held`
-  std::vector<std::byte> held;  // bytes of the file, from held_offset on
+  FlatTable header;            // in `held`
+  Bytes held;                  // bytes of the file, from held_offset on
+  std::vector<std::byte> own;  // where they are, unless somebody else keeps them
   uint64_t held_offset = 0;
 };
 

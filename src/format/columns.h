@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "packtrain/format.h"
 #include "packtrain/status.h"
@@ -35,5 +36,37 @@ bool is_image_set(const WriteSpec& spec);
 
 // The key of a sample of a container that has none: its number in nine digits.
 std::string number_key(uint64_t sample);
+
+// Texts one behind the other, without memory of its own for each. One thread at a time.
+class TextRow {
+ public:
+  bool empty() const { return ends_.empty(); }
+  size_t size() const { return ends_.size(); }
+  std::string_view operator[](size_t at) const {
+    const size_t start = at > 0 ? ends_[at - 1] : 0;
+    return std::string_view(text_).substr(start, ends_[at] - start);
+  }
+  void reserve(size_t texts, size_t bytes) {
+    ends_.reserve(texts);
+    text_.reserve(bytes);
+  }
+  void add(std::string_view text) {
+    text_.append(text);
+    ends_.push_back(text_.size());
+  }
+  // A text of so many zeros, to be filled later.
+  void add_zeros(size_t bytes) {
+    text_.append(bytes, '\0');
+    ends_.push_back(text_.size());
+  }
+  void fill(size_t at, std::string_view text) {
+    const size_t start = at > 0 ? ends_[at - 1] : 0;
+    text.copy(text_.data() + start, ends_[at] - start);
+  }
+
+ private:
+  std::string text_;
+  std::vector<size_t> ends_;
+};
 
 }  // namespace packtrain

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "format/merged_reads.h"
+#include "io/cached_view.h"
 
 namespace packtrain {
 namespace {
@@ -15,6 +16,12 @@ constexpr uint64_t kHeapMergeGap = uint64_t{8} << 10;       // heads nearer than
 constexpr uint64_t kHeapMergedBytes = uint64_t{256} << 10;  // and a read is at most this long
 constexpr uint64_t kHeadsBytes = 2 * kHdf5HeapHeadBytes;    // of a collection and its first object
 constexpr uint64_t kHeapReadBytes = 512;                    // with small objects in front of a large one
+
+// Collections in memory are looked at where they are: as many values, no further apart on average, within so
+// many bytes at a time.
+constexpr size_t kMostRuns = 8;  // of values in order, which are merged and not sorted
+constexpr size_t kHeapViewValues = 128;
+constexpr uint64_t kHeapViewGap = uint64_t{64} << 10, kHeapViewBytes = uint64_t{256} << 20;
 
 uint64_t padded_object(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
 
@@ -37,9 +44,12 @@ class HeapWalker {
   Status run() {
     sort_values();
     make_walks();
+    for (Walk& walk : walks_) {
+      if (walk.limit - walk.start < kHeadsBytes) give_up(walk, State::overlap);
+    }
+    PACKTRAIN_TRY(look_at_cached());
     std::vector<size_t> walking;
     for (size_t i = 0; i < walks_.size(); ++i) {
-      if (walks_[i].limit - walks_[i].start < kHeadsBytes) give_up(walks_[i], State::overlap);
       if (!walks_[i].done) walking.push_back(i);
     }
     while (!walking.empty()) {
@@ -64,9 +74,17 @@ class HeapWalker {
     const auto before = [&](size_t a, size_t b) {
       return std::pair(values_[a].place, values_[a].index) < std::pair(values_[b].place, values_[b].index);
     };
-    if (!std::is_sorted(order_.begin(), order_.end(), before)) {
-      std::sort(order_.begin(), order_.end(), before);
+    // Each column mostly lies in order, keys before values: such runs are merged, which a sort would not
+    // notice.
+    std::vector<size_t> ends;
+    for (size_t i = 1; i < order_.size() && ends.size() < kMostRuns; ++i) {
+      if (before(order_[i], order_[i - 1])) ends.push_back(i);
     }
+    if (ends.size() == kMostRuns) return std::sort(order_.begin(), order_.end(), before);
+    ends.push_back(order_.size());
+    const auto at = [&](size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
+    for (size_t i = 0; i + 1 < ends.size(); ++i)
+      std::inplace_merge(order_.begin(), at(ends[i]), at(ends[i + 1]), before);
   }
 
   void make_walks() {
@@ -92,6 +110,30 @@ class HeapWalker {
     walk.done = true;
   }
 
+  // What the kernel has in memory is walked where it is, without the payload between the heads.
+  Status look_at_cached() {
+    for (size_t first = 0; first < walks_.size();) {
+      const uint64_t start = walks_[first].start;
+      size_t last = first + 1, values = walks_[first].last - walks_[first].first;
+      uint64_t end = std::min(walks_[first].limit, start + kHeapViewBytes);
+      for (; last < walks_.size() && walks_[last].limit - start <= kHeapViewBytes; ++last) {
+        end = walks_[last].limit;
+        values += walks_[last].last - walks_[last].first;
+      }
+      if (values >= kHeapViewValues && (end - start) / values <= kHeapViewGap) {
+        const std::unique_ptr<CachedView> view =
+            CachedView::of(file_.file(), file_.offset(start), end - start);
+        if (!view) return {};  // the rest is read as if none of it were in memory
+        for (size_t i = first; i < last; ++i) {
+          if (!walks_[i].done) step(walks_[i], start, view->bytes());
+        }
+        if (view->cut()) return Status(Code::corrupt, std::string(kCutWhileRead));
+      }
+      first = last;
+    }
+    return {};
+  }
+
   // One step of every walk, in the order of the file.
   Status read_round(const std::vector<size_t>& walking) {
     std::vector<Piece> pieces(kHeapReadsInFlight);  // outlives what is in flight
@@ -112,7 +154,8 @@ class HeapWalker {
       for (Read* read : std::span(finished, count)) {
         Piece& piece = pieces[read->tag];
         PACKTRAIN_TRY(read->status);
-        for (size_t i = piece.first; i < piece.last; ++i) step(walks_[walking[i]], piece);
+        for (size_t i = piece.first; i < piece.last; ++i)
+          step(walks_[walking[i]], piece.address, piece.read.into);
         idle.push_back(&piece);
       }
       PACKTRAIN_TRY(
@@ -150,15 +193,16 @@ class HeapWalker {
     return last;
   }
 
-  // As far as the piece goes.
-  void step(Walk& walk, const Piece& piece) {
-    const Bytes bytes = piece.read.into;
+  // As far as the bytes go, which begin at address `base`. They may change meanwhile: each head is copied
+  // first.
+  void step(Walk& walk, uint64_t base, Bytes bytes) {
+    std::byte copied[kHdf5HeapHeadBytes];
     const auto head_at = [&](uint64_t address) {
-      return Hdf5Cursor(bytes.subspan(static_cast<size_t>(address - piece.address), kHdf5HeapHeadBytes));
+      std::copy_n(bytes.data() + (address - base), kHdf5HeapHeadBytes, copied);
+      return Hdf5Cursor(copied);
     };
     const auto holds_head = [&](uint64_t address) {
-      return address - piece.address <= bytes.size() &&
-             bytes.size() - (address - piece.address) >= kHdf5HeapHeadBytes;
+      return address - base <= bytes.size() && bytes.size() - (address - base) >= kHdf5HeapHeadBytes;
     };
     if (walk.end == 0) {
       Hdf5Cursor head = head_at(walk.start);
@@ -254,17 +298,19 @@ std::string_view hdf5_value_trouble(State state) {
   return "";
 }
 
-Result<std::vector<std::string>> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values) {
-  std::vector<std::string> texts(values.size());
+Result<TextRow> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values) {
+  TextRow texts;
   std::vector<Stretch> wanted;
   std::vector<size_t> of;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].state != State::found || values[i].bytes == 0) continue;
+    const bool found = values[i].state == State::found;
+    texts.add_zeros(found ? static_cast<size_t>(values[i].bytes) : 0);
+    if (!found || values[i].bytes == 0) continue;
     wanted.push_back({values[i].place, values[i].bytes});
     of.push_back(i);
   }
   PACKTRAIN_TRY(read_merged(file.storage(), file.file(), wanted, [&](size_t position, Bytes bytes) {
-    texts[of[position]] = as_text(bytes);
+    texts.fill(of[position], as_text(bytes));
     return Status();
   }));
   return texts;

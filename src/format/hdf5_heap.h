@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/columns.h"
 #include "format/hdf5_file.h"
 #include "format/pace.h"
 #include "packtrain/status.h"
@@ -49,6 +50,6 @@ Status find_hdf5_values(Hdf5File& file, std::span<Hdf5Value> values, Pace& pace)
 std::string_view hdf5_value_trouble(Hdf5Value::State state);
 
 // The bytes of the values that were found, each in turn; near ones share a read. For short texts.
-Result<std::vector<std::string>> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values);
+Result<TextRow> read_hdf5_texts(Hdf5File& file, std::span<const Hdf5Value> values);
 
 }  // namespace packtrain

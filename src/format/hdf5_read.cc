@@ -59,7 +59,7 @@ struct LoadedSet {
   const Hdf5Set* set = nullptr;
   std::vector<Loaded> fields;
   std::vector<int64_t> labels;
-  std::vector<std::string> keys;
+  TextRow keys;
   bool keys_wanted = false;  // values from first_key on
   size_t first_key = 0;
 };
@@ -129,7 +129,7 @@ class Hdf5Indexer {
       for (size_t i = 0; i < bytes->size(); i += size) {
         std::string_view text = as_text(Bytes(*bytes).subspan(i, size));
         const size_t last = text.find_last_not_of('\0');
-        loaded.keys.emplace_back(text.substr(0, last == std::string_view::npos ? 0 : last + 1));
+        loaded.keys.add(text.substr(0, last == std::string_view::npos ? 0 : last + 1));
       }
     }
     for (const Hdf5Column& column : set.fields) {
@@ -280,7 +280,11 @@ class Hdf5Indexer {
       return {};
     }
     const bool numbered = set.keys.empty();
-    key_ = numbered ? number_key(number) : set.keys[i];
+    if (numbered) {
+      key_ = number_key(number);
+    } else {
+      key_ = set.keys[i];
+    }
     out.begin_sample(key_);
     if (!set.labels.empty()) out.set_label(set.labels[i]);
     uint64_t near = 0;

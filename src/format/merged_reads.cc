@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "io/cached_read.h"
+#include "io/cached_view.h"
 
 namespace packtrain {
 namespace {
@@ -15,6 +17,13 @@ constexpr uint64_t kMergeGap = uint64_t{16} << 10;      // stretches nearer than
 constexpr uint64_t kMergedBytes = uint64_t{512} << 10;  // and a shared read is at most this long
 // From memory a call costs about as much as copying this much: what lies between is passed over from here on.
 constexpr uint64_t kCachedGap = uint64_t{2} << 10;
+
+// Many stretches near each other are looked at where they are, if the kernel has all of them in memory: so
+// many, no further apart than this on average, within this many bytes at a time.
+constexpr size_t kViewStretches = 128;
+constexpr uint64_t kViewGap = uint64_t{64} << 10;
+constexpr uint64_t kViewBytes = uint64_t{256} << 20;
+constexpr size_t kLookAhead = 4;  // stretches, of which the memory is asked in advance
 
 using Each = std::function<Status(size_t, Bytes)>;
 
@@ -43,8 +52,54 @@ class MergedReads {
   }
 
   Status run() {
+    for (size_t next = 0; next < order_.size();) {
+      const size_t last = end_of_view(next);
+      PACKTRAIN_ASSIGN(seen, look_at(next, last));
+      // Where something must be waited for, all that follows is read, with as much as possible in flight.
+      if (!seen) return read(next, order_.size());
+      next = last;
+    }
+    return {};
+  }
+
+ private:
+  // Where the stretches end that are looked at together with order_[first].
+  size_t end_of_view(size_t first) const {
+    const uint64_t start = wanted_[order_[first]].offset;
+    size_t last = first + 1;
+    while (last < order_.size() && wanted_[order_[last]].offset - start < kViewBytes) ++last;
+    return last;
+  }
+
+  // Hands on order_[first, last) from memory; false if that cannot be, and nothing was handed on.
+  Result<bool> look_at(size_t first, size_t last) {
+    const uint64_t start = wanted_[order_[first]].offset, end = end_offset(first, last);
+    if (last - first < kViewStretches || (end - start) / (last - first) > kViewGap) return false;
+    const std::unique_ptr<CachedView> view = CachedView::of(file_, start, end - start);
+    if (!view) return false;
+    const Bytes all = view->bytes();
+    // Copied first, so that what somebody writes into the file meanwhile cannot change between check and use.
+    const auto hand_all = [&]() -> Status {
+      for (size_t at = first; at < last; ++at) {
+        if (at + kLookAhead < last)
+          __builtin_prefetch(all.data() + (wanted_[order_[at + kLookAhead]].offset - start));
+        const Stretch& stretch = wanted_[order_[at]];
+        const size_t bytes = static_cast<size_t>(stretch.bytes);
+        if (copied_.size() < bytes) copied_.resize(bytes);
+        std::copy_n(all.data() + (stretch.offset - start), bytes, copied_.data());
+        PACKTRAIN_TRY(each_(order_[at], Bytes(copied_).first(bytes)));
+      }
+      return {};
+    };
+    const Status status = hand_all();
+    if (view->cut()) return Status(Code::corrupt, std::string(kCutWhileRead));
+    PACKTRAIN_TRY(status);
+    return true;
+  }
+
+  Status read(size_t begin, size_t end) {
     std::vector<Piece> pieces(
-        std::min<size_t>(kMergedReadsInFlight, wanted_.size()));  // outlives what is in flight
+        std::min<size_t>(kMergedReadsInFlight, end - begin));  // outlives what is in flight
     std::vector<Piece*> idle;
     for (size_t i = 0; i < pieces.size(); ++i) {
       pieces[i].read.tag = i;
@@ -52,12 +107,12 @@ class MergedReads {
     }
     std::unique_ptr<Reads> reads;  // made for the first that must be waited for
     std::vector<Read*> batch;
-    for (size_t next = 0; next < order_.size() || (reads && reads->in_flight() > 0);) {
+    for (size_t next = begin; next < end || (reads && reads->in_flight() > 0);) {
       batch.clear();
-      while (next < order_.size() && !idle.empty()) {
+      while (next < end && !idle.empty()) {
         Piece& piece = *idle.back();
         piece.first = next;
-        next = piece.last = end_of(next, kMergeGap, kMergedBytes);
+        next = piece.last = std::min(end, end_of(next, kMergeGap, kMergedBytes));
         PACKTRAIN_TRY(take_cached(piece));
         if (piece.first == piece.last) continue;
         cover(piece);
@@ -78,7 +133,6 @@ class MergedReads {
     return {};
   }
 
- private:
   // Where the stretches end that share a read with order_[first].
   size_t end_of(size_t first, uint64_t gap, uint64_t longest) const {
     const uint64_t start = wanted_[order_[first]].offset;
@@ -137,6 +191,7 @@ class MergedReads {
   const std::span<const Stretch> wanted_;
   const Each& each_;
   std::vector<size_t> order_;  // by place in the file
+  std::vector<std::byte> copied_;
 };
 
 }  // namespace

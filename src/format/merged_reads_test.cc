@@ -69,6 +69,19 @@ TEST(MergedReadsTest, WhatIsInMemoryIsCopiedWithoutWhatLiesBetween) {
   EXPECT_EQ(counting.reads_done(), 0U);
 }
 
+TEST(MergedReadsTest, AFileThatIsCutMeanwhileIsAnError) {
+  const std::string path = testing::TempDir() + "/merged_reads_cut." + std::to_string(::getpid());
+  ASSERT_TRUE(write_whole(posix_storage(), path, as_bytes(some_text())).ok());
+  auto file = posix_storage().open(path);
+  ASSERT_TRUE(file.ok());
+  const Status status = read_merged(posix_storage(), **file, some_stretches(), [&](size_t, Bytes) {
+    std::filesystem::resize_file(path, 1000);
+    return Status();
+  });
+  std::filesystem::remove(path);
+  EXPECT_EQ(status.code(), Code::corrupt) << status.text();
+}
+
 TEST(MergedReadsTest, AFailureEndsIt) {
   MemoryStorage memory;
   ASSERT_TRUE(write_whole(memory, "/a", as_bytes(some_text())).ok());

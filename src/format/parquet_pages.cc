@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kHeadGuess = 128;                  // of a page without statistics; with a first length
 constexpr uint64_t kLongestHead = uint64_t{1} << 20;  // statistics hold whole values
-constexpr size_t kPagesAtOnce = 4096;
+constexpr size_t kPagesAtOnce = 16384;
 
 Status unsupported(std::string what) { return Status(Code::unsupported, std::move(what)); }
 Status cut_short() { return Status(Code::corrupt, "a page ends within its values"); }

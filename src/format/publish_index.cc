@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string_view>
+#include <utility>
 
 #include "base/hash.h"
+#include "base/threads.h"
 #include "base/words.h"
 #include "index/shard_place.h"
 
@@ -15,6 +18,8 @@ namespace {
 
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::array<std::string_view, 3> kIndexFiles = {kManifest, "index.npz", "names.npz"};
+
+constexpr size_t kWrittenApart = size_t{256} << 10;  // bytes; for less a thread does not pay
 
 // What stands where an index is to go.
 struct Occupant {
@@ -121,9 +126,20 @@ Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::
   const WriteOptions write{.durable = options.durable, .replace = true};
   const auto write_all = [&]() -> Status {
     PACKTRAIN_TRY(storage.make_folder(part));
-    PACKTRAIN_TRY(write_whole(storage, part + "/index.npz", as_bytes(finished.index_npz), write));
-    PACKTRAIN_TRY(write_whole(storage, part + "/names.npz", as_bytes(finished.names_npz), write));
-    PACKTRAIN_TRY(write_whole(storage, part + "/manifest.json", as_bytes(manifest), write));
+    // Side by side, because each waits for the disk.
+    const std::array<std::pair<std::string_view, Bytes>, 3> files = {{
+        {"index.npz", as_bytes(finished.index_npz)},
+        {"names.npz", as_bytes(finished.names_npz)},
+        {kManifest, as_bytes(manifest)},
+    }};
+    std::array<Status, files.size()> written;
+    std::atomic<size_t> next = 0;
+    const bool apart = options.durable || finished.names_npz.size() >= kWrittenApart;
+    run_on("write index", apart ? files.size() : 1, [&](uint32_t) {
+      for (size_t i = next++; i < files.size(); i = next++)
+        written[i] = write_whole(storage, part + "/" + std::string(files[i].first), files[i].second, write);
+    });
+    for (const Status& status : written) PACKTRAIN_TRY(status);
     return put_in_place(storage, part, folder);
   };
   Status status = write_all();

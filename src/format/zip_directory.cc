@@ -188,12 +188,14 @@ uint64_t ZipDirectory::wanted_end(const ZipEntry& entry) const {
 
 // In the order of the file, near ones together, many in flight.
 Status ZipDirectory::read_local_headers() {
+  order_.reserve(members_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].damage.ok()) order_.push_back(i);
   }
-  std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+  const auto before = [&](size_t a, size_t b) {
     return members_[a].record.local_offset < members_[b].record.local_offset;
-  });
+  };
+  if (!std::is_sorted(order_.begin(), order_.end(), before)) std::sort(order_.begin(), order_.end(), before);
   std::vector<Stretch> heads;
   heads.reserve(order_.size());
   for (size_t i : order_) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -97,6 +98,31 @@ TEST_F(IndexTest, RowsGiveBackEverySampleInOneRead) {
   std::vector<std::byte> out;
   EXPECT_EQ((*dataset)->read(1, 1, out).code(), Code::not_found);
   EXPECT_EQ((*dataset)->read(3, 0, out).code(), Code::not_found);
+}
+
+// With few samples, and with so many that another thread sorts them.
+TEST_F(IndexTest, KeysAreSortedByHashAndThoseOfOneHashByNumber) {
+  for (const uint64_t samples : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{4095}, uint64_t{20'000}}) {
+    IndexBuilder builder;
+    std::vector<std::pair<uint64_t, uint64_t>> expected;
+    for (uint64_t i = 0; i < samples; ++i) {
+      const std::string key = "key " + std::to_string(i % 3 == 0 ? 0 : i);  // a third of them is one key
+      builder.begin_sample(key);
+      ASSERT_TRUE(builder.end_sample().ok());
+      expected.emplace_back(xxh64(as_bytes(key)), i);
+    }
+    std::sort(expected.begin(), expected.end());
+    const IndexBuilder::Finished finished = builder.finish();
+    const auto columns = read_npz(as_bytes(finished.names_npz));
+    ASSERT_TRUE(columns.ok());
+    const auto hash = column_values<uint64_t>(*columns, "lookup.hash", samples);
+    const auto sample = column_values<uint64_t>(*columns, "lookup.sample", samples);
+    ASSERT_TRUE(hash.ok() && sample.ok());
+    for (uint64_t i = 0; i < samples; ++i) {
+      ASSERT_EQ((*hash)[i], expected[i].first) << i << " of " << samples;
+      ASSERT_EQ((*sample)[i], expected[i].second) << i << " of " << samples;
+    }
+  }
 }
 
 TEST_F(IndexTest, KeysAndPathsAreFoundBothWays) {

@@ -277,6 +277,14 @@ Result<const File*> OpenDataset::shard_file(uint32_t shard) const {
   return opened;
 }
 
+bool OpenDataset::copy_mapped(uint32_t shard, uint64_t offset, MutableBytes into) const {
+  if (files_[shard].load(std::memory_order_acquire) == nullptr || mapped_[shard] == nullptr) return false;
+  const Bytes all = mapped_[shard]->bytes();
+  if (offset > all.size() || into.size() > all.size() - offset) return false;
+  if (!into.empty()) std::memcpy(into.data(), all.data() + offset, into.size());
+  return true;
+}
+
 Status OpenDataset::read_plain(const FieldLocation& location, MutableBytes into) const {
   PACKTRAIN_ASSIGN(file, shard_file(location.shard));
   if (location.length != into.size() || location.offset > file->size() ||

@@ -92,6 +92,8 @@ class OpenDataset final : public Dataset {
   Result<const File*> shard_file(uint32_t shard) const override;
   Status read_plain(const FieldLocation& location, MutableBytes into) const override;
   Status sound(IndexPart part, uint64_t most_bytes) const override;
+  // Copies out of the mapping of a shard that was opened; false where it has none or the stretch leaves it.
+  bool copy_mapped(uint32_t shard, uint64_t offset, MutableBytes into) const;
   Status unchanged(uint64_t sample, std::chrono::nanoseconds age) const override;
   void salvage() override { salvage_ = true; }
 

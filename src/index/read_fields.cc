@@ -31,9 +31,12 @@ class FieldReader {
     plan();
     // What the kernel has in memory is copied at once; a queue pays for what has to be waited for.
     size_t waiting = 0;
+    const auto* open = dynamic_cast<const OpenDataset*>(&dataset_);
     for (Extent& extent : extents_) {
       begin(extent);
-      if (read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) {
+      const uint32_t shard = locations_[extent.first].shard;
+      if ((open != nullptr && open->copy_mapped(shard, extent.read.offset, extent.read.into)) ||
+          read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) {
         finish(extent);
       } else if (&extent != &extents_[waiting++]) {
         extents_[waiting - 1] = std::move(extent);

@@ -1,0 +1,160 @@
+#include "io/cached_view.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <limits>
+
+#include "base/mutex.h"
+#include "io/mounts.h"
+#include "io/posix_file.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kMostViews = 64;  // at a time, in the process
+#ifdef SYS_cachestat
+constexpr long kCachestat = SYS_cachestat;
+#else
+constexpr long kCachestat = 451;  // on every architecture
+#endif
+
+struct ViewSlot {
+  std::atomic<uintptr_t> begin{0}, end{0};  // of the mapping; begin 0: free
+  std::atomic<bool> cut{false};
+};
+ViewSlot view_slots[kMostViews];
+
+Mutex views_mutex;  // guards what follows, and which slots are taken
+size_t views_alive GUARDED_BY(views_mutex) = 0;
+struct sigaction action_before;  // read by the handler; set before it is installed
+
+// Only calls that are safe in a handler: atomics without locks, mmap and sigaction.
+void on_bus_error(int, siginfo_t* info, void*) {
+  const int error = errno;
+  const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (ViewSlot& slot : view_slots) {
+    const uintptr_t begin = slot.begin.load(std::memory_order_acquire);
+    const uintptr_t end = slot.end.load(std::memory_order_relaxed);
+    if (begin == 0 || at < begin || at >= end) continue;
+    const uintptr_t from = at / page * page;
+    void* zeros = ::mmap(reinterpret_cast<void*>(from), end - from, PROT_READ,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (zeros == MAP_FAILED) break;
+    slot.cut.store(true, std::memory_order_release);
+    errno = error;
+    return;
+  }
+  // Not ours: the instruction faults again, with the action that was there before.
+  ::sigaction(SIGBUS, &action_before, nullptr);
+  errno = error;
+}
+
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
+}
+
+bool blocks_bus_errors() {
+  sigset_t blocked;
+  return ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) != 0 || sigismember(&blocked, SIGBUS) != 0;
+}
+
+// Whether all pages of the stretch are in memory; false where the kernel (before 6.5) or its rules (who may
+// not write the file, since 6.14) do not let it be asked.
+bool in_page_cache(int descriptor, uint64_t offset, uint64_t bytes, uint64_t page) {
+  struct {
+    uint64_t offset, bytes;
+  } range{offset, bytes};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } found{};
+  if (::syscall(kCachestat, descriptor, &range, &found, 0) != 0) return false;
+  return found.cached >= (bytes + page - 1) / page;
+}
+
+bool is_local(int descriptor) {
+  struct statfs found;
+  if (::fstatfs(descriptor, &found) != 0) return false;
+  const PlaceKind kind = filesystem_kind(static_cast<uint32_t>(found.f_type), "");
+  return kind == PlaceKind::local || kind == PlaceKind::memory;
+}
+
+// The number of the slot, or kMostViews where none is free.
+size_t take_slot(uintptr_t begin, uintptr_t end) {
+  const Lock lock(views_mutex);
+  size_t free = 0;
+  while (free < kMostViews && view_slots[free].begin.load(std::memory_order_relaxed) != 0) ++free;
+  if (free == kMostViews) return free;
+  struct sigaction now;
+  if (::sigaction(SIGBUS, nullptr, &now) != 0) return kMostViews;
+  if (!is_ours(now)) {
+    action_before = now;
+    struct sigaction ours = {};
+    ours.sa_sigaction = on_bus_error;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    if (::sigaction(SIGBUS, &ours, nullptr) != 0) return kMostViews;
+  }
+  ++views_alive;
+  ViewSlot& slot = view_slots[free];
+  slot.cut.store(false, std::memory_order_relaxed);
+  slot.end.store(end, std::memory_order_relaxed);
+  slot.begin.store(begin, std::memory_order_release);
+  return free;
+}
+
+void free_slot(size_t number) {
+  const Lock lock(views_mutex);
+  view_slots[number].begin.store(0, std::memory_order_release);
+  if (--views_alive > 0) return;
+  struct sigaction now;
+  // Whoever has put an action over ours since keeps it.
+  if (::sigaction(SIGBUS, nullptr, &now) == 0 && is_ours(now)) ::sigaction(SIGBUS, &action_before, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<CachedView> CachedView::of(const File& file, uint64_t offset, uint64_t bytes) {
+  const auto* posix = dynamic_cast<const PosixFile*>(&file);
+  if (posix == nullptr || bytes == 0 || offset > posix->size() || bytes > posix->size() - offset)
+    return nullptr;
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t skip = offset % page, from = offset - skip, length = skip + bytes;
+  if (length > std::numeric_limits<size_t>::max() / 2 || blocks_bus_errors()) return nullptr;
+  if (!is_local(posix->descriptor()) || !in_page_cache(posix->descriptor(), from, length, page))
+    return nullptr;
+  void* address = ::mmap(nullptr, static_cast<size_t>(length), PROT_READ, MAP_SHARED, posix->descriptor(),
+                         static_cast<off_t>(from));
+  if (address == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const size_t slot = take_slot(begin, begin + static_cast<uintptr_t>((length + page - 1) / page * page));
+  if (slot == kMostViews) {
+    ::munmap(address, static_cast<size_t>(length));
+    return nullptr;
+  }
+  const Bytes seen(static_cast<const std::byte*>(address) + skip, static_cast<size_t>(bytes));
+  return std::unique_ptr<CachedView>(
+      new CachedView(*posix, offset + bytes, address, static_cast<size_t>(length), seen, slot));
+}
+
+CachedView::~CachedView() {
+  free_slot(slot_);
+  ::munmap(address_, mapped_);
+}
+
+// Behind an end within a page lie zeros, which no signal tells.
+bool CachedView::cut() const {
+  if (view_slots[slot_].cut.load(std::memory_order_acquire)) return true;
+  struct stat now;
+  return ::fstat(file_.descriptor(), &now) != 0 || static_cast<uint64_t>(now.st_size) < end_;
+}
+
+}  // namespace packtrain

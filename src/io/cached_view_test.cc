@@ -1,0 +1,103 @@
+#include "io/cached_view.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "base/threads.h"
+
+namespace packtrain {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+class CachedViewTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (size_t i = 0; text_.size() < 64 * kPage; ++i) text_ += std::to_string(i) + " ";
+    ASSERT_TRUE(write_whole(posix_storage(), path_, as_bytes(text_)).ok());
+    auto file = posix_storage().open(path_);
+    ASSERT_TRUE(file.ok());
+    file_ = std::move(*file);
+    if (!CachedView::of(*file_, 0, text_.size()))
+      GTEST_SKIP() << "this kernel or filesystem does not tell what is in memory";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void cut_to(uint64_t bytes) { std::filesystem::resize_file(path_, bytes); }
+
+  const std::string path_ = testing::TempDir() + "/cached_view_test." + std::to_string(::getpid());
+  std::string text_;
+  std::unique_ptr<File> file_;
+};
+
+TEST_F(CachedViewTest, ShowsTheBytesOfTheFile) {
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{17}, uint64_t{3 * kPage + 1}}) {
+    const auto view = CachedView::of(*file_, offset, text_.size() - offset);
+    ASSERT_NE(view, nullptr);
+    EXPECT_EQ(as_text(view->bytes()), std::string_view(text_).substr(offset));
+    EXPECT_FALSE(view->cut());
+  }
+  EXPECT_EQ(CachedView::of(*file_, 1, text_.size()), nullptr) << "behind the end";
+  EXPECT_EQ(CachedView::of(*file_, 0, 0), nullptr);
+}
+
+TEST_F(CachedViewTest, AFileThatIsCutShowsZerosAndSaysSo) {
+  const auto view = CachedView::of(*file_, 0, text_.size());
+  ASSERT_NE(view, nullptr);
+  cut_to(8 * kPage);
+  const Bytes seen = view->bytes();
+  EXPECT_EQ(as_text(seen.first(8 * kPage)), std::string_view(text_).substr(0, 8 * kPage));
+  const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
+  EXPECT_TRUE(std::all_of(seen.begin() + 8 * kPage, seen.end(), zero));
+  EXPECT_TRUE(view->cut());
+}
+
+TEST_F(CachedViewTest, ACutThatNoSignalTellsIsSeenToo) {
+  const auto view = CachedView::of(*file_, 0, text_.size());
+  ASSERT_NE(view, nullptr);
+  cut_to(text_.size() - 1);
+  EXPECT_TRUE(view->cut());
+}
+
+TEST_F(CachedViewTest, ThreadsOfOursMayLookToo) {
+  const auto view = CachedView::of(*file_, 0, text_.size());
+  ASSERT_NE(view, nullptr);
+  cut_to(0);
+  std::byte last{1};
+  Threads thread;
+  ASSERT_TRUE(thread.start("looks", [&] { last = view->bytes().back(); }).ok());
+  thread.join();
+  EXPECT_EQ(last, std::byte{0});
+  EXPECT_TRUE(view->cut());
+}
+
+TEST_F(CachedViewTest, TheSignalBelongsToWhoeverHadItOnceAllViewsAreGone) {
+  struct sigaction before, during, after;
+  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &before), 0);
+  {
+    const auto one = CachedView::of(*file_, 0, text_.size());
+    const auto other = CachedView::of(*file_, kPage, kPage);
+    ASSERT_EQ(::sigaction(SIGBUS, nullptr, &during), 0);
+    EXPECT_NE(during.sa_sigaction, before.sa_sigaction);
+  }
+  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &after), 0);
+  EXPECT_EQ(after.sa_sigaction, before.sa_sigaction);
+}
+
+TEST_F(CachedViewTest, AThreadThatBlocksTheSignalGetsNoView) {
+  sigset_t bus, before;
+  sigemptyset(&bus);
+  sigaddset(&bus, SIGBUS);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &bus, &before), 0);
+  const auto view = CachedView::of(*file_, 0, text_.size());
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_EQ(view, nullptr);
+}
+
+}  // namespace
+}  // namespace packtrain
