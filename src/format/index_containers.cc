@@ -209,20 +209,15 @@ void note_equal_keys(const IndexBuilder::Finished& finished, const IndexOptions&
     const uint64_t begin = sample > 0 ? (*ends)[sample - 1] : 0;
     return std::string_view(bytes->data() + begin, (*ends)[sample] - begin);
   };
-  const auto number_in = [](const auto& ranges, uint64_t sample, auto count_of) {
-    size_t number = 0;
-    for (uint64_t end = 0; number < ranges.size(); ++number) {
-      end += count_of(ranges[number]);
-      if (sample < end) break;
-    }
-    return number;
+  // Where each range of samples ends: every shard may use the same keys, so looking has to be quick.
+  std::vector<uint64_t> split_ends, shard_ends;
+  for (const SplitSpec& split : manifest.splits) split_ends.push_back(split.first + split.count);
+  for (const ShardSpec& shard : manifest.shards)
+    shard_ends.push_back((shard_ends.empty() ? 0 : shard_ends.back()) + shard.samples);
+  const auto number_in = [](const std::vector<uint64_t>& range_ends, uint64_t sample) {
+    return std::upper_bound(range_ends.begin(), range_ends.end(), sample) - range_ends.begin();
   };
-  const auto split_of = [&](uint64_t sample) {
-    return number_in(manifest.splits, sample, [](const SplitSpec& split) { return split.count; });
-  };
-  const auto shard_of = [&](uint64_t sample) {
-    return number_in(manifest.shards, sample, [](const ShardSpec& shard) { return shard.samples; });
-  };
+  const auto split_of = [&](uint64_t sample) { return number_in(split_ends, sample); };
   const bool tars = std::all_of(manifest.shards.begin(), manifest.shards.end(),
                                 [](const ShardSpec& shard) { return shard.format == kTar.name; });
   uint64_t within_tar = 0, elsewhere = 0, first_within = UINT64_MAX, first_elsewhere = UINT64_MAX;
@@ -230,13 +225,13 @@ void note_equal_keys(const IndexBuilder::Finished& finished, const IndexOptions&
     if ((*hashes)[i] != (*hashes)[i - 1]) continue;
     const uint64_t sample = (*samples)[i], before = (*samples)[i - 1];
     if (key(sample) != key(before) || split_of(sample) != split_of(before)) continue;
-    const bool within = tars && shard_of(sample) == shard_of(before);
+    const bool within = tars && number_in(shard_ends, sample) == number_in(shard_ends, before);
     ++(within ? within_tar : elsewhere);
     uint64_t& first = within ? first_within : first_elsewhere;
     first = std::min(first, sample);
   }
   if (within_tar > 0) {
-    const std::string& tar = manifest.shards[shard_of(first_within)].path;
+    const std::string& tar = manifest.shards[static_cast<size_t>(number_in(shard_ends, first_within))].path;
     add_note(options,
              counted(within_tar, "sample") + " in a tar have the key of an earlier one, the first is " +
                  printable(key(first_within)) +

@@ -23,9 +23,7 @@ def named_table(columns: dict[str, Any], classes: dict[str, list[str]]) -> Any:
 def write_table(path: Path, table: Any) -> Path:
     pa = pytest.importorskip("pyarrow")
     if path.suffix == ".parquet":
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, path)
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
         return path
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -88,9 +86,9 @@ def test_columns_of_named_classes_are_labels_before_those_only_called_so(tmp_pat
     assert any("`coarse_label` holds labels too" in note for note in report.notes)
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     if path.suffix == ".npz":
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+        np.savez(path, **arrays)
     else:
         h5py = pytest.importorskip("h5py")
         with h5py.File(path, "w") as file:
@@ -103,7 +101,7 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Path:
 def test_an_array_for_each_sample_is_no_table_of_their_rows(tmp_path: Path, suffix: str) -> None:
     image = np.zeros((64, 4, 3), np.uint8)
     for number, pattern in enumerate(("img_{:05}", "s{}")):
-        arrays = {pattern.format(i): image for i in range(30)}
+        arrays: dict[str, Any] = {pattern.format(i): image for i in range(30)}
         path = write_arrays(tmp_path / f"each{number}.{suffix}", arrays)
         with pytest.raises(pt.UnsupportedError, match=r"30 arrays of one type and shape.*numpy\.stack"):
             pt.index(path)
@@ -171,3 +169,18 @@ def test_a_database_of_text_recognition_has_one_sample_for_each_number(tmp_path:
     assert data[10]["label"] == b"word 11"
     assert data[10]["jpg"].endswith(b"picture 11")
     assert pt.verify(report.folder).ok
+
+
+def test_a_zarr_with_an_array_for_each_sample_is_refused(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(tmp_path / "each.zarr"), mode="w")
+    for number in range(10):
+        group.create_array(f"img_{number:03}", data=np.zeros((16, 4), np.uint8))
+    with pytest.raises(pt.UnsupportedError, match="10 arrays of one type and shape"):
+        pt.index(tmp_path / "each.zarr")
+
+
+def test_archives_without_samples_are_told(tmp_path: Path) -> None:
+    report = pt.index(write_tar(tmp_path / "empty.tar", {}))
+    assert report.samples == 0
+    assert any("no samples" in note for note in report.notes)
