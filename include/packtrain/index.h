@@ -141,6 +141,9 @@ class IndexBuilder {
   Status end_sample();  // a field named twice is Code::corrupt
 
   void set_classes(std::vector<std::string> classes);
+  const std::vector<std::string>& classes() const;  // as they were set last
+  // Of all samples so far, kNoLabel where there is none: whoever joins containers may number them anew.
+  std::span<int64_t> labels();
   // What the values of a field are, said by every container that has it. Where two say different things, or a
   // value has another length, it is not known.
   void set_array(std::string_view field, const ArrayValue& array);

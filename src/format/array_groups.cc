@@ -1,6 +1,8 @@
 #include "format/array_groups.h"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 #include "base/words.h"
 
@@ -110,6 +112,60 @@ bool is_aside(const ArraysByName& arrays, const ArrayColumn& column, std::string
   if (column.shape.size() != 1 || samples_of(arrays, column, name) == samples) return false;
   // A "y" of whole numbers may be a label or a coordinate.
   return role_of(arrays, column, name) == ColumnRole::field || name == "y";
+}
+
+Status check_not_one_each(const std::vector<NamedShape>& arrays) {
+  constexpr size_t kMany = 8;
+  constexpr std::string_view kDigits = "0123456789";
+  struct Alike {
+    std::vector<std::string_view> names;
+    std::set<uint64_t> numbers;  // the last in each name
+    bool padded = false;
+  };
+  std::map<std::string, Alike> all;
+  for (const NamedShape& array : arrays) {
+    const std::string_view name = array.name;
+    const size_t last = name.find_last_of(kDigits);
+    if (last == std::string_view::npos) continue;
+    std::string without;
+    for (const char letter : name) {
+      const bool digit = kDigits.find(letter) != std::string_view::npos;
+      if (!digit || without.empty() || without.back() != '0') without += digit ? '0' : letter;
+    }
+    Alike& mine = all[without + '/' + array.shape];
+    const size_t before = name.find_last_not_of(kDigits, last);
+    const std::string_view number = name.substr(before + 1, last - before);
+    uint64_t value = 0;
+    std::from_chars(number.data(), number.data() + number.size(), value);
+    mine.names.push_back(name);
+    mine.numbers.insert(value);
+    mine.padded = mine.padded || (number.size() > 1 && number.front() == '0');
+  }
+  for (const auto& [kind, mine] : all) {
+    if (mine.names.size() < kMany) continue;
+    const bool counted_up = mine.numbers.size() == mine.names.size() &&
+                            *mine.numbers.rbegin() - *mine.numbers.begin() + 1 == mine.numbers.size();
+    if (!counted_up && !mine.padded) continue;
+    return Status(
+        Code::unsupported,
+        "holds " + count_in_words(mine.names.size()) + " arrays of one type and shape (" +
+            printable(mine.names[0]) + ", " + printable(mine.names[1]) +
+            ", …); packtrain takes an array for a column of all samples, not for one sample: save them "
+            "as one array with a row for each sample (numpy.stack), with labels or keys beside it if "
+            "there are any");
+  }
+  return {};
+}
+
+Status check_not_one_each(const ArraysByName& arrays) {
+  if (says_that_it_is_a_table(arrays)) return {};
+  std::vector<NamedShape> named;
+  for (const auto& [name, column] : arrays) {
+    std::string shape = column->word + "/" + std::to_string(column->type.item_bytes);
+    for (const uint64_t size : column->shape) shape += "," + std::to_string(size);
+    named.push_back({name, std::move(shape)});
+  }
+  return check_not_one_each(named);
 }
 
 std::vector<ArrayGroup> array_groups(const ArrayTable& table) {

@@ -47,4 +47,15 @@ Result<uint64_t> count_samples(const ArraysByName& arrays);
 // coordinates of xarray, means and lists of names have. Labels and keys of another length are a mistake.
 bool is_aside(const ArraysByName& arrays, const ArrayColumn& column, std::string_view name, uint64_t samples);
 
+// An array by its name, and a text that is the same for arrays of one type and shape.
+struct NamedShape {
+  std::string name, shape;
+};
+// Refuses a container that keeps an array for each sample: many of one type and shape whose names differ in a
+// number that is counted up or filled with zeros. As columns they would make as many samples as one of them
+// has rows. Other numbers tell columns apart, such as the levels of pressure in z50, z500, z1000.
+Status check_not_one_each(const std::vector<NamedShape>& arrays);
+// The same, for arrays that do not say themselves that they are a table: no labels, keys or offsets.
+Status check_not_one_each(const ArraysByName& arrays);
+
 }  // namespace packtrain

@@ -107,6 +107,7 @@ class TableIndexer {
   static constexpr size_t kMostHoles = 64;
 
   Status find_columns(const ArraysByName& arrays) {
+    PACKTRAIN_TRY(check_not_one_each(arrays));
     PACKTRAIN_ASSIGN(samples, count_samples(arrays));
     samples_ = samples;
     uint64_t stored = 0;
@@ -120,6 +121,8 @@ class TableIndexer {
       if (is_helper(arrays, name)) continue;
       if (is_aside(arrays, *column, name, samples_)) {
         note_aside(column->name);
+        if (is_label_name(name) && column->type.is_integer())
+          note_no_labels(options_, column->name, counted(column->rows(), "number"));
         continue;
       }
       if (samples_of(arrays, *column, name) != samples_) {

@@ -115,6 +115,11 @@ class Hdf5Indexer {
     if (set.labels) {
       auto labels = read_integers(file_, *set.labels);
       if (!labels.ok()) return labels.status().at("labels");
+      const Hdf5Type& type = set.labels->type;
+      if (type.size == sizeof(uint64_t) && !type.is_signed &&
+          std::any_of(labels->begin(), labels->end(), [](int64_t label) { return label < 0; })) {
+        return Status(Code::unsupported, "holds numbers of more than 63 bits; save it as int64").at("labels");
+      }
       loaded.labels = std::move(*labels);
     }
     if (set.keys && set.keys->type.variable()) {

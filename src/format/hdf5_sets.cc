@@ -148,6 +148,15 @@ Result<Strength> make_set(Datasets datasets, Hdf5Set& set) {
   const bool labelled = set.labels || set.keys;
   if (set.fields.empty() && !labelled && !set.split.empty() && !is_split_name(set.split))
     return Strength::none;
+  if (set.fields.empty() && !labelled) {
+    std::vector<NamedShape> arrays;
+    for (const auto& [name, dataset] : datasets) {
+      std::string shape = dataset.type.numpy_word() + "/" + std::to_string(dataset.type.size);
+      for (const uint64_t size : dataset.shape) shape += "," + std::to_string(size);
+      if (!dataset.shape.empty()) arrays.push_back({name, std::move(shape)});
+    }
+    PACKTRAIN_TRY(check_not_one_each(arrays));
+  }
   std::string other_rows;  // an array that would be a field, had it as many rows as there are labels
   for (auto& [name, dataset] : datasets) {
     if (dataset.shape.size() > 1 && is_fixed(dataset.type) && hdf5_rows(dataset) != set.samples)
@@ -213,7 +222,7 @@ class SetFinder {
         "holds no samples that packtrain can find: it looks for datasets of variable length, for NAME "
         "with NAME_offsets, and for arrays with labels beside them, in the root or in groups of the "
         "top; it holds " +
-            (names_.empty() ? "nothing" : names_in_words(names_, names_count_)));
+            (names_.empty() ? "nothing" : names_in_words(names_, names_count_)) + deeper_in_words());
   }
 
  private:
@@ -243,6 +252,8 @@ class SetFinder {
       if (!seen_.insert(link.address).second) continue;  // a second name of the same object
       PACKTRAIN_ASSIGN(object, file_.object(link.address));
       if (object.is_group && groups != nullptr) groups->push_back(link);
+      if (object.is_group && groups == nullptr && deeper_.size() < kNamed)
+        deeper_.push_back(name + "/" + link.name);
       if (!object.is_dataset) continue;
       if (names_.size() < kNamed) names_.push_back(name.empty() ? link.name : name + "/" + link.name);
       ++names_count_;
@@ -298,7 +309,17 @@ class SetFinder {
     return strength;
   }
 
+  std::string deeper_in_words() const {
+    if (deeper_.empty()) return "";
+    return " there, and the groups " + names_in_words(deeper_, deeper_.size()) +
+           " below, which are not read: copy what they hold to groups of the top, such as train and val "
+           "(h5copy "
+           "-i IN -s " +
+           printable(deeper_.front()) + " -o OUT -d train)";
+  }
+
   static constexpr size_t kNamed = 5;
+  std::vector<std::string> deeper_;  // groups inside of groups, for a message
   Hdf5File& file_;
   std::vector<std::pair<Strength, Hdf5Set>> found_;
   std::set<uint64_t> seen_;         // addresses of objects

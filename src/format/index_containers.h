@@ -16,10 +16,15 @@ struct ContainerPath {
 };
 
 // Indexes them in order into one builder. Class folders are numbered alike in all of them: by the sorted
-// names of all, if every container is a class tree. Costs a second walk where containers have different
-// classes.
+// names of all, if every container is a class tree; that costs a second walk where they have different ones.
+// Named labels of tables are mapped by their names onto one list; labels without names beside them are told
+// of, or refused where the list does not reach.
 Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
                                       const IndexOptions& options);
+
+// Tells of samples with one key in one split, and what to do about them. `finished` is an index as it was
+// finished, with its shards in their order.
+void note_equal_keys(const IndexBuilder::Finished& finished, const IndexOptions& options);
 
 // Absolute and without "." and "..".
 std::string absolute_path(std::string_view path);

@@ -17,6 +17,7 @@
 namespace packtrain {
 namespace {
 
+constexpr std::string_view kCounterKey = "num-samples", kNumberedImage = "image";
 constexpr std::string_view kDataFile = "data.mdb";
 constexpr size_t kValuesLookedAt = 8;  // to learn what values without a name of their own are
 constexpr size_t kMetaHeadBytes = 64;  // of each: every kind of media shows by then
@@ -70,6 +71,7 @@ class LmdbIndexer {
   Status add_members(MemberList& members) const {
     std::string extension;
     if (!options_.each_member) PACKTRAIN_TRY(find_extension(extension));
+    if (!options_.each_member && numbers_parts()) return add_numbered(members);
     std::string longer;
     for (const Leaf& leaf : leaves_) {
       for (size_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
@@ -98,6 +100,54 @@ class LmdbIndexer {
 
   std::string_view name_of(const Entry& entry) const {
     return std::string_view(names_).substr(entry.name_at, entry.name_bytes);
+  }
+
+  // "image-000000001" divided into "image" and the number; nothing for other names.
+  static std::optional<MemberName> divide_numbered(std::string_view name) {
+    const size_t dash = name.rfind('-');
+    if (dash == std::string_view::npos || dash == 0 || dash + 1 == name.size()) return std::nullopt;
+    if (name.find_first_not_of("0123456789", dash + 1) != std::string_view::npos) return std::nullopt;
+    if (name.find_first_of("./") != std::string_view::npos) return std::nullopt;
+    return MemberName{.key = name.substr(dash + 1), .field = name.substr(0, dash)};
+  }
+
+  // The layout of text recognition: image-N and label-N for each sample, and their number.
+  bool numbers_parts() const {
+    bool counter = false, image = false;
+    for (const Entry& entry : entries_) {
+      const auto parts = divide_numbered(name_of(entry));
+      if (!parts && name_of(entry) != kCounterKey) return false;
+      counter = counter || !parts;
+      image = image || (parts && parts->field == kNumberedImage);
+    }
+    return counter && image;
+  }
+
+  Status add_numbered(MemberList& members) const {
+    std::string image, longer;
+    PACKTRAIN_TRY(name_images(image));
+    for (const Leaf& leaf : leaves_) {
+      for (size_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
+        const Entry& entry = entries_[i];
+        const auto parts = divide_numbered(name_of(entry));
+        if (!parts) continue;
+        longer.assign(parts->key).append(".").append(parts->field == kNumberedImage ? image : parts->field);
+        members.add(longer, {.offset = entry.offset, .stored = entry.bytes, .raw = entry.bytes});
+      }
+    }
+    add_note(options_, "values with one number in their keys (image-N, label-N) are one sample; " +
+                           std::string(kCounterKey) + ", which counts them, is left out");
+    return {};
+  }
+
+  // As of a column called "image": by what the values are, if some of them agree on it.
+  Status name_images(std::string& field) const {
+    std::vector<size_t> images;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const auto parts = divide_numbered(name_of(entries_[i]));
+      if (parts && parts->field == kNumberedImage) images.push_back(i);
+    }
+    return name_by_content(images, kNumberedImage, field);
   }
 
   // Whether the walk goes on behind this failure; if so, it is noted.
@@ -323,16 +373,22 @@ class LmdbIndexer {
       }
     }
     if (lacking.size() <= named) return {};
-    const size_t looks = std::min(kValuesLookedAt, lacking.size());
+    return name_by_content(lacking, "data", extension);
+  }
+
+  // `column`: the name where they do not agree.
+  Status name_by_content(const std::vector<size_t>& some, std::string_view column,
+                         std::string& field_name) const {
+    const size_t looks = std::min(kValuesLookedAt, some.size());
     for (size_t look = 0; look < looks; ++look) {
-      const Entry& entry = entries_[lacking[look * lacking.size() / looks]];
+      const Entry& entry = entries_[some[look * some.size() / looks]];
       std::byte head[kMetaHeadBytes];
       const MutableBytes first = std::span(head).first(std::min<size_t>(entry.bytes, sizeof head));
       PACKTRAIN_TRY(storage_.read(file_, entry.offset, first));
-      std::string field = field_of_column("data", first);
-      if (look > 0 && field != extension) field = "data";
-      extension = std::move(field);
-      if (extension == "data") break;
+      std::string field = field_of_column(column, first);
+      if (look > 0 && field != field_name) field = column;
+      field_name = std::move(field);
+      if (field_name == column) break;
     }
     return {};
   }

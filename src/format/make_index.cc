@@ -73,7 +73,9 @@ std::string links_in_words(const MembersLeftOut& links) {
   if (links.count == 0) return "";
   return counted(links.count, "link") +
          " left out, which have no bytes of their own: " + names_in_words(links.names, links.count) +
-         "; make the archive with tar --hard-dereference --dereference to keep what they lead to";
+         "; to keep what they lead to, make the archive again with that in their place: tar "
+         "--hard-dereference "
+         "--dereference, or of a folder copied by cp -rL";
 }
 
 std::string without_extension_in_words(const MembersLeftOut& files) {
@@ -85,8 +87,8 @@ std::string without_extension_in_words(const MembersLeftOut& files) {
 
 std::string columns_in_words(const MembersLeftOut& columns) {
   if (columns.count == 0) return "";
-  return counted(columns.count, "column") +
-         " left out, which hold no bytes, texts or labels: " + names_in_words(columns.names, columns.count);
+  return counted(columns.count, "column") + " left out, which give the samples neither fields nor labels: " +
+         names_in_words(columns.names, columns.count);
 }
 
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
@@ -129,6 +131,11 @@ Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string
   report.containers = paths.size();
   report.unlabelled_folders = builder.unlabelled_folders();
   IndexBuilder::Finished finished = builder.finish();
+  note_equal_keys(finished, index_options);
+  if (report.samples == 0) {
+    report.notes.emplace_back(
+        "there are no samples in what was given; if there should be, make it again from its source");
+  }
   for (const ShardSpec& shard : finished.manifest.shards) report.bytes += shard.bytes;
   if (options.checksum) {
     PACKTRAIN_ASSIGN(checked, with_checksums(storage, folder, std::move(finished), options.index.progress));

@@ -66,7 +66,14 @@ Status add_labels(Storage& storage, std::string_view path, const IndexOptions& o
     const auto number = static_cast<uint32_t>(table.files.size());
     auto column = read_bare(storage, **file, kLabelColumn, number);
     if (!column.ok()) return column.status().at(printable(beside));
-    if (column->rows() != table.arrays[0].rows() || !column->type.is_integer()) continue;
+    if (column->rows() != table.arrays[0].rows() || !column->type.is_integer()) {
+      add_note(options, printable(beside) + " is not taken for labels: it has " +
+                            counted(column->rows(), "row") +
+                            (column->type.is_integer() ? "" : " of something else than whole numbers") +
+                            ", and " + printable(path) + " has " + count_in_words(table.arrays[0].rows()) +
+                            "; if it is meant, save it with one whole number for each row");
+      continue;
+    }
     ArrayFile labels{.path = beside, .shard = {}, .file = std::shared_ptr<const File>(std::move(*file))};
     labels.shard.bytes = labels.file->size();
     table.files.push_back(std::move(labels));

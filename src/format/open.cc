@@ -111,6 +111,7 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
   index_options.notes = &notes;
   PACKTRAIN_ASSIGN(builder, index_containers(storage, paths, index_options));
   IndexBuilder::Finished finished = builder.finish();
+  note_equal_keys(finished, index_options);
   std::string kept = "not kept";
   std::shared_ptr<Dataset> dataset;
   if (cached) {

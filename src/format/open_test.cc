@@ -479,6 +479,54 @@ TEST_F(OpenTest, ClassFoldersOfSeveralContainersAreNumberedAlike) {
   EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()), (std::vector<int64_t>{1, 2, 0, 0}));
 }
 
+TEST_F(OpenTest, NumbersBesideNamedClassesAreToldOrRefusedWhereNoClassHasThem) {
+  put(storage(), a_, tar_of({{"cat/1.jpg", "1"}, {"dog/2.jpg", "2"}}));
+  put(storage(), b_, tar_of({{"3.jpg", "3"}, {"3.cls", "1"}}));
+  std::string containers[] = {a_, b_};
+  MakeIndexOptions options;
+  options.out = folder_ / "both";
+  auto report = make_index(storage(), containers, options);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_NE(report->notes[0].find("have no names"), std::string::npos) << report->notes[0];
+  auto dataset = open(options.out);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  EXPECT_EQ((*dataset)->manifest().classes, (std::vector<std::string>{"cat", "dog"}));
+  auto labels = (*dataset)->labels();
+  EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()), (std::vector<int64_t>{0, 1, 1}));
+
+  put(storage(), b_, tar_of({{"3.jpg", "3"}, {"3.cls", "2"}}));
+  report = make_index(storage(), containers, options);
+  EXPECT_EQ(report.status().code(), Code::unsupported);
+  EXPECT_NE(report.status().text().find("names 2 classes"), std::string::npos) << report.status().text();
+}
+
+TEST_F(OpenTest, EqualKeysAreToldWithWhatToDo) {
+  put(storage(), a_, tar_of({{"1.jpg", "1"}, {"2.jpg", "2"}, {"1.txt", "a"}, {"2.txt", "b"}}));
+  std::string one[] = {a_};
+  auto report = make_index(storage(), one, {});
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_EQ(report->notes[0].find("2 samples in a tar have the key of an earlier one, the first is 1"), 0u)
+      << report->notes[0];
+  EXPECT_NE(report->notes[0].find("packtrain pack"), std::string::npos) << report->notes[0];
+
+  put(storage(), a_, tar_of({{"1.jpg", "1"}}));
+  put(storage(), b_, tar_of({{"1.jpg", "2"}}));
+  std::string both[] = {a_, b_};
+  MakeIndexOptions options;
+  options.out = folder_ / "both";
+  report = make_index(storage(), both, options);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_EQ(report->notes[0].find("1 sample"), 0u) << report->notes[0];
+
+  options.splits = {"train", "val"};
+  report = make_index(storage(), both, options);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(report->notes.empty()) << "each split has its own keys";
+}
+
 TEST_F(OpenTest, WhatCannotBeReadInPlaceComesWithAdvice) {
   put(storage(), folder_ / "x.tar.gz", "\x1f\x8b\x08 and so on");
   put(storage(), folder_ / "x.txt", "plain text");

@@ -12,6 +12,12 @@ namespace {
 // Whether a feature of Hugging Face datasets is one of named classes.
 bool is_class_label(const Json& feature) { return feature["_type"].as_string() == "ClassLabel"; }
 
+// Of several columns with named classes, the one that is most likely meant: lower is more so.
+size_t label_rank(std::string_view name) {
+  constexpr std::string_view kRanks[] = {"label", "labels", "fine_label"};
+  return static_cast<size_t>(std::find(std::begin(kRanks), std::end(kRanks), name) - std::begin(kRanks));
+}
+
 Json features_of(std::string_view huggingface) {
   if (huggingface.empty()) return {};
   auto parsed = Json::parse(huggingface);
@@ -24,15 +30,22 @@ TableRoles table_roles(std::span<const TableColumn> columns, std::string_view hu
   const Json features = features_of(huggingface);
   TableRoles roles;
   size_t class_label = TableRoles::kNone;
+  std::vector<size_t> labels;  // all columns that could be
   for (size_t i = 0; i < columns.size(); ++i) {
     const ColumnRole role = column_role(columns[i].name, columns[i].kind);
     if (role == ColumnRole::label && roles.label == TableRoles::kNone) roles.label = i;
     if (role == ColumnRole::key && roles.key == TableRoles::kNone) roles.key = i;
-    if (columns[i].kind == ColumnKind::integers && class_label == TableRoles::kNone &&
-        is_class_label(features[columns[i].name]))
+    const bool named = columns[i].kind == ColumnKind::integers && is_class_label(features[columns[i].name]);
+    if (named && (class_label == TableRoles::kNone ||
+                  label_rank(columns[i].name) < label_rank(columns[class_label].name)))
       class_label = i;
+    if (named || role == ColumnRole::label) labels.push_back(i);
   }
-  if (roles.label == TableRoles::kNone) roles.label = class_label;
+  // What says that it is a label counts for more than what is only called so.
+  if (class_label != TableRoles::kNone) roles.label = class_label;
+  for (const size_t i : labels) {
+    if (i != roles.label) roles.other_labels.emplace_back(columns[i].name);
+  }
   for (size_t i = 0; i < columns.size(); ++i) {
     const auto& [name, kind] = columns[i];
     if (i == roles.label || i == roles.key) continue;
@@ -62,6 +75,11 @@ void note_columns(std::span<const TableColumn> columns, const TableRoles& roles,
                      : kind == ColumnKind::bytes ? "bytes"
                                                  : "something else than whole numbers");
     }
+  }
+  for (const std::string& name : roles.other_labels) {
+    add_note(options, "the labels are those of `" + printable(columns[roles.label].name) + "`; `" +
+                          printable(name) +
+                          "` holds labels too and is left out: to use it, write the table without the other");
   }
   if (options.columns == nullptr) return;
   for (const std::string& name : roles.left_out) {

@@ -24,9 +24,10 @@ struct TableRoles {
   static constexpr size_t kNone = SIZE_MAX;
   std::vector<size_t> fields;  // bytes and texts
   size_t label = kNone, key = kNone;
-  size_t label_text = kNone;          // a field "cls", where no column of numbers is the label
-  std::vector<std::string> classes;   // names of the labels, if the table has them
-  std::vector<std::string> left_out;  // names of the columns that are none of these
+  size_t label_text = kNone;              // a field "cls", where no column of numbers is the label
+  std::vector<std::string> classes;       // names of the labels, if the table has them
+  std::vector<std::string> left_out;      // names of the columns that are none of these
+  std::vector<std::string> other_labels;  // those among them that hold labels too
 };
 // `huggingface`: what Hugging Face datasets has put into the table's metadata, JSON that tells which column
 // holds labels and what they are called; may be empty.

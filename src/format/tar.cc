@@ -30,7 +30,7 @@ class TarWalk {
       : window_(storage, file), options_(options), pace_(options.progress) {}
 
   Status run(MemberList& members) {
-    if (window_.size() == 0) return Status(Code::corrupt, "file is empty");
+    if (window_.size() == 0) return Status(Code::corrupt, "file is empty: copy or make it again");
     while (at_ < window_.size()) {
       Status status = step(members);
       if (status.ok()) continue;

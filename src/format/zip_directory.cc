@@ -158,8 +158,10 @@ Status ZipDirectory::check_entry(ZipEntry& entry) const {
       ratio = kHighestZipZstdRatio;
       break;
     default:
-      return Status(Code::unsupported, "is compressed by method " + std::to_string(entry.method) +
-                                           "; packtrain reads store (0), deflate (8) and zstd (93)");
+      return Status(Code::unsupported,
+                    "is compressed by method " + std::to_string(entry.method) +
+                        "; packtrain reads store (0), deflate (8) and zstd (93): unpack the "
+                        "archive and pack the files");
   }
   if (entry.name.find('\0') != std::string_view::npos) {
     return Status(Code::corrupt, "its name holds a NUL byte");

@@ -271,6 +271,10 @@ Status IndexBuilder::end_sample() {
 
 void IndexBuilder::set_classes(std::vector<std::string> classes) { state_->classes = std::move(classes); }
 
+const std::vector<std::string>& IndexBuilder::classes() const { return state_->classes; }
+
+std::span<int64_t> IndexBuilder::labels() { return state_->labels; }
+
 void IndexBuilder::set_array(std::string_view field, const ArrayValue& array) {
   auto [known, fresh] = state_->arrays.try_emplace(std::string(field), array);
   if (!fresh && known->second != array) known->second.reset();

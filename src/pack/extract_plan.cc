@@ -19,6 +19,14 @@ constexpr std::string_view kWayOut =
     "extract with --by-key to name the files KEY.FIELD, or choose some of them with --split, --keys or "
     "--fields";
 
+// Where the names are those of the keys already.
+constexpr std::string_view kKeysWayOut =
+    "choose some of them with --split, --keys or --fields, or pack the set (packtrain pack SET OUT), which "
+    "gives "
+    "every sample a key of its own, and extract that";
+
+std::string_view way_out(bool by_key) { return by_key ? kKeysWayOut : kWayOut; }
+
 std::string field_in_words(const Dataset& dataset, uint64_t sample, uint32_t field) {
   const Result<std::string_view> key = dataset.key(sample);
   return fmt::format("{}.{}", key.ok() ? printable(*key) : fmt::format("sample {}", sample),
@@ -125,7 +133,7 @@ Status ExtractPlan::add_samples(const Dataset& dataset) {
         return at_sample(
             Status(Code::invalid,
                    fmt::format("a part of its name has {} bytes, and filesystems take {} at most; {}",
-                               longest, kLongestPart, kWayOut)),
+                               longest, kLongestPart, way_out(by_key_))),
             dataset, sample, field);
       }
       if (!at.plain) {
@@ -147,7 +155,7 @@ Status ExtractPlan::add_samples(const Dataset& dataset) {
     PACKTRAIN_ASSIGN(path, target(dataset, one.sample, one.field));
     if (folders_.count(path) > 0) {
       return at_sample(Status(Code::corrupt, fmt::format("its name '{}' is also that of a folder; {}",
-                                                         printable(path), kWayOut)),
+                                                         printable(path), way_out(by_key_))),
                        dataset, one.sample, one.field);
     }
   }
@@ -178,7 +186,7 @@ Status ExtractPlan::share_names(const Dataset& dataset, std::vector<Target>& tar
         return Status(Code::invalid, fmt::format("{} and {} differ, and would both become the file '{}'; {}",
                                                  field_in_words(dataset, one.sample, one.field),
                                                  field_in_words(dataset, other.sample, other.field),
-                                                 printable(path), kWayOut));
+                                                 printable(path), way_out(by_key_)));
       }
       shared[j] = true;
       found.emplace_back(other.sample, other.field);

@@ -1,0 +1,186 @@
+"""What a foreign container means is mapped, told or refused, and never lost without a word."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import packtrain as pt
+import pytest
+
+
+def named_table(columns: dict[str, Any], classes: dict[str, list[str]]) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    features = {name: {"names": names, "_type": "ClassLabel"} for name, names in classes.items()}
+    about = json.dumps({"info": {"features": features}})
+    return pa.table(columns).replace_schema_metadata({"huggingface": about})
+
+
+def write_table(path: Path, table: Any) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    if path.suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        return path
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def write_tar(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+def names_of_labels(data: pt.Dataset) -> list[str | None]:
+    return [None if label == pt.NO_LABEL else data.classes[label] for label in data.labels.tolist()]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_tables_that_number_their_classes_differently_are_mapped_by_name(tmp_path: Path, suffix: str) -> None:
+    columns = {"text": ["a", "b", "c"], "label": [0, 1, -1]}
+    a = write_table(tmp_path / f"a.{suffix}", named_table(columns, {"label": ["cat", "dog"]}))
+    b = write_table(tmp_path / f"b.{suffix}", named_table(columns, {"label": ["dog", "cat"]}))
+    c = write_table(tmp_path / f"c.{suffix}", named_table(columns, {"label": ["eel", "dog"]}))
+    expected = ["cat", "dog", None, "dog", "cat", None]
+    assert names_of_labels(pt.Dataset(f"{tmp_path}/{{a,b}}.{suffix}")) == expected
+    pt.index([a, b, c], out=tmp_path / "abc")
+    data = pt.Dataset(tmp_path / "abc")
+    assert data.classes == ["cat", "dog", "eel"]
+    assert names_of_labels(data) == [*expected, "eel", "dog", None]
+    assert pt.verify(tmp_path / "abc").ok
+    tree = write_tar(tmp_path / "tree.tar", {"ant/1.txt": b"1", "cat/2.txt": b"2"})
+    one = write_tar(tmp_path / "one.tar", {"dog/3.txt": b"3"})
+    pt.index([b, tree, one], out=tmp_path / "mixed")
+    assert names_of_labels(pt.Dataset(tmp_path / "mixed")) == ["dog", "cat", None, "ant", "cat", "dog"]
+    numbers = write_tar(tmp_path / "numbers.tar", {"1.txt": b"1", "1.cls": b"1"})
+    with pytest.raises(pt.UnsupportedError, match=r"numbers.tar: has labels without names.*a\..*b\."):
+        pt.index([a, b, numbers], out=tmp_path / "refused")
+    assert any(
+        "numbers.tar have no names" in note for note in pt.index([a, numbers], out=tmp_path / "told").notes
+    )
+    more = write_tar(tmp_path / "more.tar", {"1.txt": b"1", "1.cls": b"2"})
+    with pytest.raises(pt.UnsupportedError, match=r"more.tar: has the label 2.*names 2 classes"):
+        pt.index([a, more], out=tmp_path / "refused")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_columns_of_named_classes_are_labels_before_those_only_called_so(tmp_path: Path, suffix: str) -> None:
+    names = {"animal": ["cat", "dog"]}
+    columns: dict[str, Any] = {"text": ["a", "b"], "label": [7, 7], "animal": [1, 0]}
+    path = write_table(tmp_path / f"odd.{suffix}", named_table(columns, names))
+    report = pt.index(path)
+    assert any("`label` holds labels too" in note for note in report.notes)
+    assert names_of_labels(pt.Dataset(report.folder)) == ["dog", "cat"]
+    columns = {"text": ["a", "b"], "coarse_label": [0, 0], "fine_label": [1, 0]}
+    two = named_table(columns, {"coarse_label": ["x"], "fine_label": ["ant", "bee"]})
+    report = pt.index(write_table(tmp_path / f"two.{suffix}", two))
+    assert names_of_labels(pt.Dataset(report.folder)) == ["bee", "ant"]
+    assert any("`coarse_label` holds labels too" in note for note in report.notes)
+
+
+def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_an_array_for_each_sample_is_no_table_of_their_rows(tmp_path: Path, suffix: str) -> None:
+    image = np.zeros((64, 4, 3), np.uint8)
+    for number, pattern in enumerate(("img_{:05}", "s{}")):
+        arrays: dict[str, Any] = {pattern.format(i): image for i in range(30)}
+        path = write_arrays(tmp_path / f"each{number}.{suffix}", arrays)
+        with pytest.raises(pt.UnsupportedError, match=r"30 arrays of one type and shape.*numpy\.stack"):
+            pt.index(path)
+    levels = {f"z{level}": image for level in (50, 100, 200, 250, 300, 400, 500, 850, 1000)}
+    report = pt.index(write_arrays(tmp_path / f"levels.{suffix}", levels))
+    assert report.samples == 64, "numbers that are not counted up tell columns apart"
+    arrays = {f"band{i}": image for i in range(12)} | {"labels": np.arange(64)}
+    assert pt.index(write_arrays(tmp_path / f"bands.{suffix}", arrays)).samples == 64, (
+        "labels say what rows are"
+    )
+
+
+def test_labels_of_another_length_are_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros((12, 4)), y=np.arange(5))
+    report = pt.index(tmp_path / "a.npz")
+    assert any("no labels: `y` holds 5 numbers" in note for note in report.notes)
+    np.save(tmp_path / "x.npy", np.zeros((12, 4)))
+    np.save(tmp_path / "y.npy", np.arange(5))
+    (note,) = pt.index(tmp_path / "x.npy").notes
+    assert "y.npy is not taken for labels: it has 5 rows" in note
+    np.save(tmp_path / "y.npy", np.arange(12))
+    assert pt.index(tmp_path / "x.npy").notes == []
+
+
+def test_hdf5_that_cannot_be_read_as_it_is_says_why(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    write_arrays(tmp_path / "wide.h5", {"x": np.zeros((2, 3)), "y": np.array([1, 1 << 63], np.uint64)})
+    with pytest.raises(pt.UnsupportedError, match="more than 63 bits; save it as int64"):
+        pt.index(tmp_path / "wide.h5")
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file["data/train/x"] = np.zeros((4, 3))
+    with pytest.raises(pt.UnsupportedError, match=r"the groups data/train below, which are not read"):
+        pt.index(tmp_path / "deep.h5")
+
+
+def test_extract_by_key_names_a_way_out_that_is_one(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "equal.h5", "w") as file:
+        file["x"] = np.arange(6).reshape(3, 2)
+        file["keys"] = np.array([b"a", b"a", b"b"])
+    report = pt.index(tmp_path / "equal.h5")
+    assert any("1 sample" in note and "packtrain pack" in note for note in report.notes)
+    with pytest.raises(pt.InvalidError, match="packtrain pack SET OUT") as caught:
+        pt.extract(report.folder, tmp_path / "files", by_key=True)
+    assert "--by-key" not in str(caught.value)
+    pt.pack(tmp_path / "equal.h5", tmp_path / "packed")
+    pt.extract(tmp_path / "packed", tmp_path / "files", by_key=True)
+    assert len(list((tmp_path / "files").rglob("*.x"))) == 3
+
+
+def test_a_database_of_text_recognition_has_one_sample_for_each_number(tmp_path: Path) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    with lmdb.open(str(tmp_path / "words.lmdb"), map_size=1 << 24) as env, env.begin(write=True) as txn:
+        for number in range(1, 12):
+            txn.put(f"image-{number:09}".encode(), b"\xff\xd8\xff\xe0 picture %d" % number)
+            txn.put(f"label-{number:09}".encode(), b"word %d" % number)
+        txn.put(b"num-samples", b"11")
+    report = pt.index(tmp_path / "words.lmdb")
+    (note,) = report.notes
+    assert "num-samples" in note
+    data = pt.Dataset(report.folder)
+    assert len(data) == 11
+    assert data.fields == ["jpg", "label"]
+    assert data[0]["__key__"] == "000000001"
+    assert data[10]["label"] == b"word 11"
+    assert data[10]["jpg"].endswith(b"picture 11")
+    assert pt.verify(report.folder).ok
+
+
+def test_a_zarr_with_an_array_for_each_sample_is_refused(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(tmp_path / "each.zarr"), mode="w")
+    for number in range(10):
+        group.create_array(f"img_{number:03}", data=np.zeros((16, 4), np.uint8))
+    with pytest.raises(pt.UnsupportedError, match="10 arrays of one type and shape"):
+        pt.index(tmp_path / "each.zarr")
+
+
+def test_archives_without_samples_are_told(tmp_path: Path) -> None:
+    report = pt.index(write_tar(tmp_path / "empty.tar", {}))
+    assert report.samples == 0
+    assert any("no samples" in note for note in report.notes)
