@@ -223,7 +223,10 @@ class VerbOptions final : public Options {
     const char* end = word.data() + word.size();
     const auto [stop, error] = std::from_chars(word.data(), end, into);
     if (error == std::errc() && stop == end) return "";
-    return fmt::format("'{}' is not a whole number", printable(word));
+    const bool negative =
+        word.size() > 1 && word[0] == '-' && word.find_first_not_of("0123456789", 1) == std::string::npos;
+    return fmt::format("'{}' {}", printable(word),
+                       negative ? "is below 0, the smallest that it takes" : "is not a whole number");
   }
 
   // Takes one word; returns what is wrong with it, or nothing.

@@ -101,7 +101,7 @@ TEST_F(CommandTest, WrongUsageIsExitCodeTwoAndOneSentenceThatPointsToHelp) {
       {{"try"}, "DATASET is missing"},
       {{"try", "d", "--shrads", "3"}, "did you mean --shards?"},
       {{"try", "d", "--shards", "many"}, "'many' is not a whole number"},
-      {{"try", "d", "--shards", "-1"}, "--shards"},
+      {{"try", "d", "--shards", "-1"}, "--shards: '-1' is below 0"},
       {{"try", "d", "--shards", "99999999999999999999"}, "whole number"},
       {{"try", "d", "--shard-size", "big"}, "is not a size"},
       {{"try", "d", "--order", "sorce"}, "did you mean source?"},
