@@ -52,5 +52,6 @@ cat <<TEXT
   packtrain verify your.pt                                # check every bit of it
   packtrain ls photos.pt | head                           # look inside, one sample a line
   packtrain doctor                                        # what this machine offers
+  PYTHONPATH=$package $python   # a Python that has the package: import packtrain as pt; pt.Dataset("photos.pt")[7]
 The contact sheet is $PWD/photos.html
 TEXT

@@ -142,7 +142,9 @@ Json report_json(const PackReport& report) {
                                .set("bytes_before", cost.bytes_before)
                                .set("bytes_after", cost.bytes_after)
                                .set("mean_difference", cost.mean_difference)
-                               .set("largest_difference", cost.largest_difference));
+                               .set("largest_difference", cost.largest_difference)
+                               .set("deeper", cost.deeper)
+                               .set("transparent", cost.transparent));
   }
   json.set("seconds", Json::object()
                           .set("scan", report.seconds_scan)
@@ -331,6 +333,10 @@ std::function<Status(Run&)> declare_pack(Options& options) {
       .text("--label-column", pack.label_column,
             "column of a list that holds labels: whole numbers, or names of classes (default: guessed; none: "
             "the samples have no labels)")
+      .text(
+          "--split-column", pack.split_column,
+          "column of a list that says which split a row belongs to (default: one called split, unless NAME= "
+          "is given; none: no column does)")
       .choice(
           "--compress", pack.compress, {"auto", "none", "deflate", "zstd", "blosc"},
           "compression of fields, where the format has it: zip deflate, zarr blosc or zstd, squashfs zstd or "

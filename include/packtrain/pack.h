@@ -28,7 +28,7 @@ struct PackOptions {
   PackOrder order = PackOrder::shuffled;
   uint64_t seed = 0;
   std::string classes_file;
-  std::string path_column, label_column;
+  std::string path_column, label_column, split_column;  // of lists; "": guessed
   std::string compress = "auto";
   // What becomes of each sample's image: "keep", "jpeg:QUALITY" or "raw" (PPM). Larger images are shrunk
   // until their longer side is max_side; 0: none is. baseline: progressive JPEGs are recoded, with the same
@@ -58,6 +58,9 @@ struct ConversionCost {
   // Between the pixels of the source, shrunk if they are, and those of the result, in grey levels of 255.
   double mean_difference = 0;
   uint32_t largest_difference = 0;
+  // Of those tried, how many lose what 8-bit pixels cannot hold: lower bits of their values, an alpha
+  // channel.
+  uint64_t deeper = 0, transparent = 0;
   double seconds = 0;  // of one thread
 };
 std::string cost_in_words(const ConversionCost& cost);

@@ -50,7 +50,11 @@ void bind_pack_report(nb::module_& module) {
       .field("bytes_after", &ConversionCost::bytes_after, "Their bytes as they will be packed.")
       .field("mean_difference", &ConversionCost::mean_difference,
              "How far pixels are from the source's, shrunk if they are: in grey levels, on average.")
-      .field("largest_difference", &ConversionCost::largest_difference, "The same, at most.");
+      .field("largest_difference", &ConversionCost::largest_difference, "The same, at most.")
+      .field("deeper", &ConversionCost::deeper,
+             "How many of those tried have 16 bits a value, of which 8 are kept.")
+      .field("transparent", &ConversionCost::transparent,
+             "How many of those tried have an alpha channel, which is not kept.");
   ReportClass<FieldCompression>(module, "FieldCompression",
                                 "What a look at some of a field's values says about compressing it.")
       .field("field", &FieldCompression::field, "The field.")
@@ -112,7 +116,7 @@ void bind_pack_function(nb::module_& module) {
       [](Sources sources, const Path& out, const std::optional<Path>& root, std::string format,
          uint64_t shards, Size shard_size, uint64_t ranks, const std::string& order, uint64_t seed,
          const std::optional<Path>& classes, std::string path_column, std::string label_column,
-         std::string compress, std::string image, uint64_t max_side, bool baseline,
+         std::string split_column, std::string compress, std::string image, uint64_t max_side, bool baseline,
          std::vector<std::string> sidecars, uint64_t skip_bad, uint32_t task, uint32_t tasks, bool plan,
          bool dry_run, uint32_t jobs, bool sync, const ProgressCallback& progress) {
         PackOptions options;
@@ -128,6 +132,7 @@ void bind_pack_function(nb::module_& module) {
         options.classes_file = native(classes);
         options.path_column = std::move(path_column);
         options.label_column = std::move(label_column);
+        options.split_column = std::move(split_column);
         options.compress = std::move(compress);
         options.image = std::move(image);
         options.max_side = max_side;
@@ -153,10 +158,11 @@ void bind_pack_function(nb::module_& module) {
       nb::arg("format") = "webdataset", nb::arg("shards") = 0, nb::arg("shard_size") = 0,
       nb::arg("ranks") = 1, nb::arg("order") = "shuffled", nb::arg("seed") = 0,
       nb::arg("classes") = nb::none(), nb::arg("path_column") = "", nb::arg("label_column") = "",
-      nb::arg("compress") = "auto", nb::arg("image") = "keep", nb::arg("max_side") = 0,
-      nb::arg("baseline") = false, nb::arg("sidecars") = std::vector<std::string>(), nb::arg("skip_bad") = 0,
-      nb::arg("task") = 0, nb::arg("tasks") = 1, nb::arg("plan") = false, nb::arg("dry_run") = false,
-      nb::arg("jobs") = 0, nb::arg("sync") = true, nb::arg("progress") = nb::none(),
+      nb::arg("split_column") = "", nb::arg("compress") = "auto", nb::arg("image") = "keep",
+      nb::arg("max_side") = 0, nb::arg("baseline") = false, nb::arg("sidecars") = std::vector<std::string>(),
+      nb::arg("skip_bad") = 0, nb::arg("task") = 0, nb::arg("tasks") = 1, nb::arg("plan") = false,
+      nb::arg("dry_run") = false, nb::arg("jobs") = 0, nb::arg("sync") = true,
+      nb::arg("progress") = nb::none(),
       "Packs sources into a new dataset folder `out`.\n\n"
       "`sources` is a class tree, a split tree, a flat folder, a list (.pkl, .csv, .tsv, .json, .jsonl), a\n"
       "caption list, an archive of a tree, or any container; several of them; or {split: source}. The same\n"
@@ -167,7 +173,8 @@ void bind_pack_function(nb::module_& module) {
       "large;\n"
       "ranks: at least one shard for each. order: 'shuffled' (by `seed`), 'stratified' or 'source'. classes: "
       "a\n"
-      "file with one class name a line. path_column, label_column: of lists. image: 'keep', 'jpeg:90' or "
+      "file with one class name a line. path_column, label_column, split_column: of\n"
+      "lists, guessed from common names; 'none' for no labels or no splits. image: 'keep', 'jpeg:90' or "
       "'raw'; max_side: shrink\n"
       "larger images; baseline: recode progressive JPEGs, with the same pixels. sidecars: 'wids', 'dali',\n"
       "'energon'. compress: 'auto', 'none' or a codec that the format has; 'auto' looks at some values of "

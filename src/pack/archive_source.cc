@@ -68,13 +68,16 @@ struct Members {
   }
 };
 
+void note_replaced(Catalog& catalog, const Source& source, uint64_t replaced) {
+  if (replaced == 0) return;
+  catalog.warnings.push_back(printable(source.path) + " holds " + counted(replaced, "member") +
+                             " whose name comes again; the last of each name is packed, as tar would");
+}
+
 Status add_members(ScanContext& context, const Source& source, Members& members, Origin origin) {
   Catalog& catalog = context.out.catalog();
   members.sort(catalog.names);
-  if (members.replaced > 0)
-    catalog.warnings.push_back(
-        printable(source.path) + " holds " + count_in_words(members.replaced) +
-        " members whose name comes again; the last of each name is packed, as tar would");
+  note_replaced(catalog, source, members.replaced);
   context.out.reserve(members.listing.files.size(), 2 * members.listing.files.size());
   ++catalog.files;
   TreeOptions options;
@@ -101,19 +104,27 @@ void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
 
 // Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields of
 // one key in a row. An archive of a tree can look like that too, but it has entries for folders, or fields of
-// one key that lie apart, because a folder's files come in no order. Looks at names only; 16 bytes and more a
-// key.
+// one key that lie apart, because a folder's files come in no order. Labels beside less than half of the
+// samples of several folders are strays in a tree, whose folders say more. Looks at names only; 16 bytes and
+// more a key.
 class ShardDetector {
  public:
   void add(std::string_view name) {
     const auto split = split_member_name(name);
     if (!split) return;
     const std::string field = field_name(split->field);
-    labelled_ |= is_label_member(name);
+    const bool is_label = is_label_member(name);
     const uint64_t bit = field_bit(field);
+    labels_ += is_label;
     if (seen_ != nullptr && split->key == key_) {
-      adjacent_ |= field != field_;
+      adjacent_ |= !is_label && !field_.empty() && field != field_;
+      repeated_ |= (fields_in_a_row_ & bit) != 0;
     } else {
+      const std::string_view folder = split->key.substr(0, split->key.rfind('/') + 1);
+      if (seen_ == nullptr) folder_ = folder;
+      several_folders_ |= folder != folder_;
+      field_.clear();
+      fields_in_a_row_ = 0;
       const auto [known, added] = fields_of_.try_emplace(xxh64(as_bytes(split->key)), 0);
       seen_ = &known->second;
       // A sample that comes again is another one; only a field that is new to a known key was torn off it.
@@ -121,10 +132,14 @@ class ShardDetector {
       key_ = split->key;
     }
     *seen_ |= bit;
-    field_ = field;
+    fields_in_a_row_ |= bit;
+    if (!is_label) field_ = field;
   }
   bool found(uint64_t folders) const { return found_labels() || (adjacent_ && !scattered_ && folders == 0); }
-  bool found_labels() const { return labelled_ && !scattered_; }
+  bool found_labels() const { return labels_ > 0 && !scattered_ && !labels_are_strays(); }
+  bool labels_are_strays() const { return several_folders_ && 2 * labels_ < fields_of_.size(); }
+  // Whether a sample may hold a member twice.
+  bool repeated() const { return repeated_; }
 
  private:
   // One for each of the first fields; the last one stands for all others.
@@ -135,11 +150,14 @@ class ShardDetector {
   }
 
   static constexpr ptrdiff_t kLastBit = 63;
-  std::string key_, field_;
+  std::string key_, folder_;
+  std::string field_;  // of key_, the last that is no label
   std::vector<std::string> fields_;
   std::unordered_map<uint64_t, uint64_t> fields_of_;  // hash of a key to the bits of its fields
   uint64_t* seen_ = nullptr;                          // of key_
-  bool labelled_ = false, adjacent_ = false, scattered_ = false;
+  uint64_t fields_in_a_row_ = 0;                      // of key_, since it came last
+  uint64_t labels_ = 0;
+  bool adjacent_ = false, scattered_ = false, repeated_ = false, several_folders_ = false;
 };
 
 // What the member that the archive is at says as a label; kNoLabel if it is none.
@@ -153,7 +171,7 @@ Result<int64_t> read_label(ArchiveStream& archive, const ArchiveStream::Member& 
 
 // A dataset in memory of a tar's members, each a sample with one field.
 Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source& source, Members& members,
-                                              bool& is_shard, uint64_t& links) {
+                                              ShardDetector& detector, uint64_t& folders, uint64_t& links) {
   PACKTRAIN_ASSIGN(info, context.storage.stat(source.path));
   PACKTRAIN_ASSIGN(archive, ArchiveStream::open(context.storage, source.path));
   IndexBuilder builder;
@@ -165,7 +183,6 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
   spec.mtime_ns = info.mtime_ns;
   const uint32_t shard = builder.add_shard(std::move(spec));
   const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());  // where it will be
-  ShardDetector detector;
   ArchiveStream::Member member;
   for (;;) {
     PACKTRAIN_ASSIGN(more, archive->next(member));
@@ -178,7 +195,7 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
     PACKTRAIN_ASSIGN(label, read_label(*archive, member));
     members.add(member.name, {member.number, member.size, number, label}, context.out.catalog().names);
   }
-  is_shard = detector.found(archive->folders());
+  folders = archive->folders();
   links = archive->links();
   const std::string folder = slash == std::string::npos ? "." : source.path.substr(0, slash);
   return Dataset::from_memory(context.storage, folder, builder.finish());
@@ -204,25 +221,63 @@ Status add_zip(ScanContext& context, const Source& source, const Format& format)
   Members members;
   const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());  // where it will be
   const size_t names_before = context.out.catalog().names.size();
+  bool has_labels = false;
   for (uint64_t sample = 0; sample < zip->samples(); ++sample) {
     PACKTRAIN_TRY(context.progress.tick(sample));
     PACKTRAIN_ASSIGN(name, zip->key(sample));
-    if (is_label_member(name)) {
+    has_labels |= is_label_member(name);
+    members.add(name, {sample, zip->locate(sample, 0).length, number}, context.out.catalog().names);
+  }
+  if (has_labels) {
+    ShardDetector detector;
+    for (uint64_t sample = 0; sample < zip->samples(); ++sample) {
+      PACKTRAIN_ASSIGN(name, zip->key(sample));
+      detector.add(name);
+    }
+    if (!detector.labels_are_strays()) {
       // Labels beside their samples: a WebDataset in a zip, as packtrain itself writes it.
       context.out.catalog().names.resize(names_before);
       return add_container(context, source);
     }
-    members.add(name, {sample, zip->locate(sample, 0).length, number}, context.out.catalog().names);
   }
   context.out.add_container(std::move(zip), source.name);
   return add_members(context, source, members, Origin::container);
 }
 
-// The samples of a compressed WebDataset, by the rules for a plain one.
-Status add_compressed_shard(ScanContext& context, const Source& source, const Members& members) {
-  const std::string_view names = context.out.catalog().names;
-  MemberList list;
+// The members of a shard in its order; of those with one name in one sample the last, as for tar. A key that
+// comes again further on is another sample.
+std::vector<ListedFile> last_of_each_name(const Members& members, std::string_view names) {
+  std::vector<ListedFile> kept;
+  kept.reserve(members.listing.files.size());
+  size_t sample = 0;  // where it begins in `kept`
+  std::string_view key;
   for (const ListedFile& file : members.listing.files) {
+    const std::string_view path = Listing::path(names, file);
+    const auto split = split_member_name(path);
+    if (split && split->key != key) {
+      key = split->key;
+      sample = kept.size();
+    }
+    const auto before =
+        std::find_if(kept.begin() + static_cast<ptrdiff_t>(sample), kept.end(),
+                     [&](const ListedFile& other) { return Listing::path(names, other) == path; });
+    if (before != kept.end()) {
+      *before = file;
+    } else {
+      kept.push_back(file);
+    }
+  }
+  return kept;
+}
+
+// The samples of a WebDataset that has no index, since it is compressed or holds a member twice, by the rules
+// for a plain one.
+Status add_shard_members(ScanContext& context, const Source& source, const Members& members, Origin origin) {
+  const std::string_view names = context.out.catalog().names;
+  const std::vector<ListedFile> files = last_of_each_name(members, names);
+  note_replaced(context.out.catalog(), source, members.listing.files.size() - files.size());
+  MemberList list;
+  for (const ListedFile& file : files) {
     const Members::Place& place = members.places[file.number];
     MemberPlace at;
     at.offset = file.number;  // nothing is read by it: it only has to lead back to the place
@@ -241,7 +296,7 @@ Status add_compressed_shard(ScanContext& context, const Source& source, const Me
   return add_samples_of(context, source, *dataset,
                         [&](uint64_t, uint32_t, const FieldLocation& location, Cell& cell) {
                           const Members::Place& place = members.places[location.offset];
-                          cell.origin = Origin::stream;
+                          cell.origin = origin;
                           cell.source = place.source;
                           cell.where = place.where;
                         });
@@ -266,7 +321,7 @@ Status add_compressed_archive(ScanContext& context, const Source& source) {
   }
   warn_of_links(context.out.catalog(), source, archive->links());
   // People compress trees; what is a shard without a doubt is one, and as a tree gives the same samples.
-  if (detector.found_labels()) return add_compressed_shard(context, source, members);
+  if (detector.found_labels()) return add_shard_members(context, source, members, Origin::stream);
   return add_members(context, source, members, Origin::stream);
 }
 
@@ -275,11 +330,16 @@ Status add_archive(ScanContext& context, const Source& source) {
   if (format->name == "zip") return add_zip(context, source, *format);
   if (format->name != "webdataset") return add_container(context, source);
   Members members;
-  bool is_shard = false;
-  uint64_t links = 0;
+  ShardDetector detector;
+  uint64_t folders = 0, links = 0;
   const size_t names_before = context.out.catalog().names.size();
-  PACKTRAIN_ASSIGN(tar, open_members(context, source, members, is_shard, links));
+  PACKTRAIN_ASSIGN(tar, open_members(context, source, members, detector, folders, links));
   warn_of_links(context.out.catalog(), source, links);
+  const bool is_shard = detector.found(folders);
+  if (is_shard && detector.repeated()) {
+    context.out.add_container(std::move(tar), source.name);
+    return add_shard_members(context, source, members, Origin::container);
+  }
   if (is_shard) {
     context.out.catalog().names.resize(names_before);
     return add_container(context, source);

@@ -171,6 +171,50 @@ TEST(ArchiveSourceTest, NamesByPaxLinksAndRepeatedMembers) {
   EXPECT_EQ(catalog.warnings.size(), 2U + 1U);  // links, repeated members, one folder of folders
 }
 
+TEST(ArchiveSourceTest, OfAMemberTwiceInASampleTheLastIsPacked) {
+  MemoryStorage storage;
+  const ArchivedFiles shard = {{"a.jpg", "old"}, {"a.jpg", "newer"}, {"a.cls", "3"}, {"b.cls", "1"},
+                               {"b.jpg", "b"},   {"b.cls", "2"},     {"c.jpg", "c"}, {"c.cls", "4"}};
+  put(storage, "/s.tar", tar_of(shard));
+  Lines archives = {"/s.tar"};
+  if (has_codec("gzip")) {
+    put(storage, "/s.tar.gz", gzip_of(tar_of(shard)));
+    archives.emplace_back("/s.tar.gz");
+  }
+  for (const std::string& archive : archives) {
+    const Catalog catalog = scan_ok(storage, archive);
+    EXPECT_EQ(described(catalog), (Lines{"train/3 a: cls=a.cls jpg=a.jpg", "train/2 b: cls=b.cls jpg=b.jpg",
+                                         "train/4 c: cls=c.cls jpg=c.jpg"}));
+    ASSERT_EQ(catalog.warnings.size(), 1U);
+    EXPECT_NE(catalog.warnings[0].find("2 members"), std::string::npos) << catalog.warnings[0];
+  }
+  EXPECT_EQ(contents(scan_ok(storage, "/s.tar")), (Lines{"3", "newer", "2", "b", "4", "c"}));
+}
+
+TEST(ArchiveSourceTest, AStrayLabelLeavesATreeATree) {
+  MemoryStorage storage;
+  const ArchivedFiles tree = {
+      {"ant/x.jpg", "x"}, {"ant/x.cls", "7"}, {"ant/y.jpg", "y"}, {"bee/z.jpg", "z"}, {"bee/w.jpg", "w"}};
+  for (const ArchivedFile& file : tree) put(storage, "mix/" + file.name, file.bytes);
+  const Catalog folder = scan_ok(storage, "mix");
+  EXPECT_EQ(folder.classes, (Lines{"ant", "bee"}));
+  EXPECT_EQ(folder.warnings.size(), 1U);
+  put(storage, "/mix.tar", tar_of(tree));
+  put(storage, "/mix.zip", zip_of(tree));
+  Lines archives = {"/mix.tar", "/mix.zip"};
+  if (has_codec("gzip")) {
+    put(storage, "/mix.tar.gz", gzip_of(tar_of(tree)));
+    archives.emplace_back("/mix.tar.gz");
+  }
+  for (const std::string& archive : archives) {
+    const Catalog catalog = scan_ok(storage, archive);
+    EXPECT_EQ(described(catalog), described(folder)) << archive;
+    EXPECT_EQ(catalog.classes, folder.classes) << archive;
+    ASSERT_EQ(catalog.warnings.size(), 1U);
+    EXPECT_NE(catalog.warnings[0].find("source.cls"), std::string::npos) << catalog.warnings[0];
+  }
+}
+
 TEST(ArchiveSourceTest, DamageInATarThatIsNotCompressedSaysWhatHelps) {
   MemoryStorage storage;
   std::string tar = tar_of(kTree);

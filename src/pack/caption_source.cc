@@ -33,23 +33,34 @@ void join_surplus(std::vector<std::string>& row, size_t columns, char separator)
 
 }  // namespace
 
-CaptionCollector::Image& CaptionCollector::image(std::string_view path, Json& further) {
+CaptionCollector::Image& CaptionCollector::image(std::string_view path, Json& further,
+                                                 std::string_view split) {
   const auto [at, added] = positions_.try_emplace(std::string(path), images_.size());
-  if (added) images_.push_back({std::string(path), {}, std::move(further)});
+  if (added) images_.push_back({std::string(path), {}, std::move(further), std::string(split)});
   return images_[at->second];
 }
 
-void CaptionCollector::add(std::string_view path, std::string_view caption, Json further) {
-  image(path, further).captions.emplace_back(caption);
+Status CaptionCollector::add(std::string_view path, std::string_view caption, Json further,
+                             std::string_view split) {
+  Image& of = image(path, further, split);
+  if (of.split != split)
+    return Status(Code::invalid, printable(path) + " has the split \"" + printable(split) + "\", and \"" +
+                                     printable(of.split) +
+                                     "\" in an earlier row; an image belongs to one split: mend the list, or "
+                                     "leave that column alone with --split-column none");
+  of.captions.emplace_back(caption);
+  return {};
 }
 
-void CaptionCollector::add_image(std::string_view path, Json further) { image(path, further); }
+void CaptionCollector::add_image(std::string_view path, Json further) { image(path, further, {}); }
 
-Status CaptionCollector::add_samples(ScanContext& context, const Source& source) const {
+Status CaptionCollector::add_samples(ScanContext& context, const Source& source,
+                                     std::string_view split_column) const {
   ListRows rows(context, source);
   std::string lines;
   for (const Image& image : images_) {
     PACKTRAIN_TRY(rows.begin(image.path, printable(source.path)));
+    if (!split_column.empty()) rows.row_split(image.split, split_column);
     Json captions = Json::array();
     lines.clear();
     for (const std::string& caption : image.captions) {
@@ -68,11 +79,12 @@ Status CaptionCollector::add_samples(ScanContext& context, const Source& source)
 }
 
 Status add_caption_table(ScanContext& context, const Source& source, TableText& table,
-                         const std::vector<std::string>& columns, size_t image_column,
-                         size_t caption_column) {
+                         const std::vector<std::string>& columns, const CaptionColumns& used) {
+  const auto [image_column, caption_column, split_column] = used;
+  const bool has_splits = split_column != kNoColumn && source.split.empty();
   CaptionCollector captions;
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (i == image_column || i == caption_column || is_counter(columns[i])) continue;
+    if (i == image_column || i == caption_column || i == split_column || is_counter(columns[i])) continue;
     if (!no_label_wanted(context.options, columns)) note_missing_label(context, source, columns);
     break;
   }
@@ -92,11 +104,16 @@ Status add_caption_table(ScanContext& context, const Source& source, TableText& 
           .at(printable(source.path));
     Json further = Json::object();
     for (size_t i = 0; i < row.size(); ++i)
-      if (i != image_column && i != caption_column && !is_counter(columns[i]))
+      if (i != image_column && i != caption_column && (i != split_column || !has_splits) &&
+          !is_counter(columns[i]))
         further.set(columns[i], bars ? trimmed(row[i]) : row[i]);
-    captions.add(trimmed(row[image_column]), trimmed(row[caption_column]), std::move(further));
+    PACKTRAIN_TRY(captions
+                      .add(trimmed(row[image_column]), trimmed(row[caption_column]), std::move(further),
+                           has_splits ? trimmed(row[split_column]) : std::string_view())
+                      .at("line " + std::to_string(table.line()))
+                      .at(printable(source.path)));
   }
-  return captions.add_samples(context, source);
+  return captions.add_samples(context, source, split_column == kNoColumn ? "" : columns[split_column]);
 }
 
 bool is_coco_captions(const Json& document) {
@@ -129,7 +146,7 @@ Status add_coco_captions(ScanContext& context, const Source& source, const Json&
                     "a caption belongs to image " + annotation["image_id"].dump() +
                         ", which is not among the images; leave the caption out, or add the image")
           .at(printable(source.path));
-    captions.add(*name->second, trimmed(annotation["caption"].as_string()));
+    PACKTRAIN_TRY(captions.add(*name->second, trimmed(annotation["caption"].as_string())));
   }
   return captions.add_samples(context, source);
 }
@@ -156,7 +173,7 @@ Status add_token_list(ScanContext& context, const Source& source) {
                     line_number + " is not of the form NAME#NUMBER, tab, text; mend it, or leave it out")
           .at(printable(source.path));
     join_surplus(row, 2, '\t');
-    captions.add(row[0].substr(0, row[0].rfind('#')), trimmed(row[1]));
+    PACKTRAIN_TRY(captions.add(row[0].substr(0, row[0].rfind('#')), trimmed(row[1])));
   }
   return captions.add_samples(context, source);
 }

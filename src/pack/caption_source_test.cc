@@ -32,10 +32,10 @@ TEST(CaptionSourceTest, CommaTableWithAndWithoutQuotes) {
   put(storage, "flickr/captions.txt",
       "image,caption\n1.jpg,A dog .\n1.jpg,\"Two \"\"dogs\"\" run .\"\n2.jpg,A cat, asleep .\n");
   EXPECT_EQ(described(scan_ok(storage, "flickr/captions.txt")), kTwoImages);
-  put(storage, "flickr/c.csv", "image_name,comment,split\n1.jpg,A dog .,val\n1.jpg,B,train\n");
+  put(storage, "flickr/c.csv", "image_name,comment,source\n1.jpg,A dog .,val\n1.jpg,B,train\n");
   EXPECT_EQ(
       described(scan_ok(storage, "flickr/c.csv")),
-      Lines{"train/- 1: jpg=1.jpg json='{\"captions\": [\"A dog .\", \"B\"], \"split\": \"val\"}' txt='A "
+      Lines{"train/- 1: jpg=1.jpg json='{\"captions\": [\"A dog .\", \"B\"], \"source\": \"val\"}' txt='A "
             "dog .\nB'"});
 }
 

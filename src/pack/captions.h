@@ -16,27 +16,34 @@ namespace packtrain {
 // texts.
 class CaptionCollector {
  public:
-  // `further`, an object, is kept from an image's first row.
-  void add(std::string_view image, std::string_view caption, Json further = Json::object());
+  // `further`, an object, is kept from an image's first row. Code::invalid if an earlier row of the image has
+  // another split.
+  Status add(std::string_view image, std::string_view caption, Json further = Json::object(),
+             std::string_view split = {});
   void add_image(std::string_view image, Json further = Json::object());  // without a text yet
   // Adds a sample for each image: the image, `json` {"captions": […], …}, and `txt`, a caption a line.
-  Status add_samples(ScanContext& context, const Source& source) const;
+  // `split_column`: what the splits of the rows stand in, "" if they have none.
+  Status add_samples(ScanContext& context, const Source& source, std::string_view split_column = {}) const;
 
  private:
   struct Image {
     std::string path;
     std::vector<std::string> captions;
     Json further;
+    std::string split;
   };
-  Image& image(std::string_view path, Json& further);
+  Image& image(std::string_view path, Json& further, std::string_view split);
 
   std::vector<Image> images_;
   std::unordered_map<std::string, size_t> positions_;
 };
 
+struct CaptionColumns {
+  size_t image, caption, split;  // split: kNoColumn if there is none
+};
 // The rows behind the header of a table with a column of images and one of captions.
 Status add_caption_table(ScanContext& context, const Source& source, TableText& table,
-                         const std::vector<std::string>& columns, size_t image_column, size_t caption_column);
+                         const std::vector<std::string>& columns, const CaptionColumns& used);
 
 bool is_coco_captions(const Json& document);
 Status add_coco_captions(ScanContext& context, const Source& source, const Json& document);

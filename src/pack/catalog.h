@@ -172,7 +172,8 @@ struct ScanOptions {
   std::vector<SourceSpec> sources;
   std::string root;  // what paths in lists are relative to; "": the list's folder
   std::string classes_file;
-  std::string path_column, label_column;  // of csv, tsv, json lists; "": guessed from common names
+  // Of csv, tsv, json lists; "": guessed from common names.
+  std::string path_column, label_column, split_column;
   bool cls_field =
       true;  // add a "cls" field with the label in digits where a sample has a label and no such field
   uint32_t stats_in_flight = 32;

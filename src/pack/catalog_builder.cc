@@ -72,7 +72,9 @@ int64_t CatalogBuilder::class_id(std::string_view name) {
   return at->second;
 }
 
-void CatalogBuilder::begin_source() { sources_.push_back({catalog_.samples.size(), false}); }
+void CatalogBuilder::begin_source(std::string_view name) {
+  sources_.push_back({catalog_.samples.size(), std::string(name), false});
+}
 
 void CatalogBuilder::begin_sample(NameRef stem, uint32_t split) {
   CatalogSample sample;
@@ -117,6 +119,7 @@ Status CatalogBuilder::end_sample() {
 }
 
 Status CatalogBuilder::finish(const std::vector<std::string>& classes, std::string_view classes_file) {
+  if (classes.empty()) PACKTRAIN_TRY(check_kinds_of_labels());
   PACKTRAIN_TRY(order_classes(classes, classes_file));
   PACKTRAIN_TRY(number_labels());
   set_prefixes();
@@ -152,10 +155,31 @@ Status CatalogBuilder::order_classes(const std::vector<std::string>& classes, st
   return {};
 }
 
+// A number of one source and a name of another may mean the same class or not; no order of the names says
+// which, so that only the user can.
+Status CatalogBuilder::check_kinds_of_labels() const {
+  const auto named =
+      std::find_if(sources_.begin(), sources_.end(), [](const Source& source) { return source.named; });
+  if (named == sources_.end()) return {};
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    if (sources_[s].named) continue;
+    for (size_t i = sources_[s].first_sample; i < end_sample_of(s); ++i) {
+      const CatalogSample& sample = catalog_.samples[i];
+      if (sample.label == kNoLabel) continue;
+      return Status(Code::invalid,
+                    "its labels are numbers (sample \"" + printable(catalog_.name(sample.stem)) + "\" has " +
+                        std::to_string(sample.label) + "), but those of " + named->name +
+                        " are names of classes, and nothing says which name is which number; list the names "
+                        "in the order of the numbers, one a line, in a file for --classes")
+          .at(sources_[s].name);
+    }
+  }
+  return {};
+}
+
 Status CatalogBuilder::number_labels() {
   for (size_t s = 0; s < sources_.size(); ++s) {
-    const size_t end = s + 1 < sources_.size() ? sources_[s + 1].first_sample : catalog_.samples.size();
-    for (size_t i = sources_[s].first_sample; i < end; ++i) {
+    for (size_t i = sources_[s].first_sample; i < end_sample_of(s); ++i) {
       CatalogSample& sample = catalog_.samples[i];
       if (sample.label == kNoLabel) continue;
       if (sources_[s].named) {

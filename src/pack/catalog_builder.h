@@ -44,8 +44,8 @@ class CatalogBuilder {
   Result<uint16_t> field(std::string_view name);  // Code::unsupported beyond 65,535
   int64_t class_id(std::string_view name);
 
-  // Samples that follow come from another source.
-  void begin_source();
+  // Samples that follow come from another source, which messages call by `name`.
+  void begin_source(std::string_view name);
   // Labels of the source begun last are numbers from class_id(). Otherwise they are what they are.
   void labels_are_named() { sources_.back().named = true; }
   // An order of classes that is kept if no source says otherwise.
@@ -73,12 +73,17 @@ class CatalogBuilder {
  private:
   struct Source {
     size_t first_sample = 0;
+    std::string name;
     bool named = false;
   };
   struct Numbering;
 
   Status order_classes(const std::vector<std::string>& classes, std::string_view classes_file);
+  Status check_kinds_of_labels() const;
   Status number_labels();
+  size_t end_sample_of(size_t source) const {
+    return source + 1 < sources_.size() ? sources_[source + 1].first_sample : catalog_.samples.size();
+  }
   void set_prefixes();
 
   const bool cls_field_;

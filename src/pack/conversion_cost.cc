@@ -28,6 +28,7 @@ constexpr uint64_t kLargestTried = uint64_t{64} << 20;
 struct ConversionTrial {
   uint64_t tried = 0, before = 0, after = 0;
   PixelDifference difference;
+  uint64_t deeper = 0, transparent = 0;
   double seconds = 0;
 };
 
@@ -57,6 +58,9 @@ Status try_image(Fetcher& fetcher, ChosenImage& image, ImageConverter& converter
     if (shape) trial.difference.values += uint64_t{shape->width} * shape->height * shape->channels;
   } else {
     PACKTRAIN_TRY(converter.compare(source, converted, trial.difference));
+    const BeyondPixels beyond = beyond_pixels(source);
+    trial.deeper += beyond.depth;
+    trial.transparent += beyond.alpha;
   }
   trial.before += source.size();
   trial.after += converted.empty() ? source.size() : converted.size();
@@ -148,6 +152,8 @@ Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, co
     all.difference.values += own.difference.values;
     all.difference.sum += own.difference.sum;
     all.difference.largest = std::max(all.difference.largest, own.difference.largest);
+    all.deeper += own.deeper;
+    all.transparent += own.transparent;
     all.seconds += own.seconds;
   });
   PACKTRAIN_TRY(failure);
@@ -156,6 +162,8 @@ Result<ConversionCost> measure_conversion(Storage& storage, const Plan& plan, co
   cost.bytes_before = all.before;
   cost.bytes_after = all.after;
   cost.largest_difference = all.difference.largest;
+  cost.deeper = all.deeper;
+  cost.transparent = all.transparent;
   if (all.difference.values > 0)
     cost.mean_difference =
         static_cast<double>(all.difference.sum) / static_cast<double>(all.difference.values);
@@ -167,12 +175,20 @@ std::string cost_in_words(const ConversionCost& cost) {
   if (cost.tried == 0) return "images: " + count_in_words(cost.images) + " to convert, and none was tried";
   const double share = 100.0 * static_cast<double>(cost.bytes_after) /
                        static_cast<double>(std::max<uint64_t>(cost.bytes_before, 1));
-  return fmt::format(
-      "images: {} to convert; of {} tried, {} become {} ({:.0f} %), {}", count_in_words(cost.images),
-      count_in_words(cost.tried), bytes_in_words(cost.bytes_before), bytes_in_words(cost.bytes_after), share,
-      cost.largest_difference == 0 ? std::string("and no pixel differs")
-                                   : fmt::format("off by {:.2f} grey levels on average and {} at most",
-                                                 cost.mean_difference, cost.largest_difference));
+  std::string lost;
+  if (cost.deeper > 0)
+    lost += fmt::format("; {} have 16 bits a value, of which 8 are kept", count_in_words(cost.deeper));
+  if (cost.transparent > 0)
+    lost += fmt::format("; {} have an alpha channel, which is not kept", count_in_words(cost.transparent));
+  return fmt::format("images: {} to convert; of {} tried, {} become {} ({:.0f} %), {}{}",
+                     count_in_words(cost.images), count_in_words(cost.tried),
+                     bytes_in_words(cost.bytes_before), bytes_in_words(cost.bytes_after), share,
+                     cost.largest_difference == 0
+                         ? std::string(lost.empty() ? "and no pixel differs"
+                                                    : "and no pixel differs in its 8 bits of colour")
+                         : fmt::format("off by {:.2f} grey levels on average and {} at most",
+                                       cost.mean_difference, cost.largest_difference),
+                     lost);
 }
 
 }  // namespace packtrain

@@ -366,6 +366,43 @@ TEST_F(ConversionTest, TheCostIsSaidBeforeAnythingIsWritten) {
   EXPECT_NEAR(static_cast<double>(planned->bytes), static_cast<double>(report->bytes), 0.1 * report->bytes);
 }
 
+// The head of a PNG, which is all that is looked at.
+std::string png_head(char depth, char colour, std::string_view chunk = "IDAT") {
+  std::string png("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1", 24);
+  png += {depth, colour, 0, 0, 0, 'c', 'r', 'c', '!'};
+  return png + std::string(4, '\0') + std::string(chunk) + "crc!";
+}
+
+TEST(BeyondPixelsTest, DepthAndAlphaAreFoundInHeaders) {
+  const auto words = [](const std::string& image) {
+    const BeyondPixels beyond = beyond_pixels(as_bytes(image));
+    return std::string(beyond.depth ? "depth " : "") + (beyond.alpha ? "alpha" : "");
+  };
+  EXPECT_EQ(words(png_head(8, 2)), "");
+  EXPECT_EQ(words(png_head(16, 0)), "depth ");
+  EXPECT_EQ(words(png_head(16, 6)), "depth alpha");
+  EXPECT_EQ(words(png_head(8, 4)), "alpha");
+  EXPECT_EQ(words(png_head(8, 3)), "");
+  EXPECT_EQ(words(png_head(8, 3, "tRNS")), "alpha");
+  std::string webp = "RIFF....WEBPVP8X" + std::string(14, '\0');
+  EXPECT_EQ(words(webp), "");
+  webp[20] = 0x10;
+  EXPECT_EQ(words(webp), "alpha");
+  const std::string whole = png_head(16, 6, "tRNS");
+  for (size_t end = 0; end < whole.size(); ++end) (void)words(whole.substr(0, end));
+}
+
+TEST(BeyondPixelsTest, WhatIsLostIsInTheWords) {
+  ConversionCost cost;
+  cost.images = cost.tried = 3;
+  EXPECT_TRUE(cost_in_words(cost).ends_with("and no pixel differs"));
+  cost.deeper = 2;
+  cost.transparent = 1;
+  EXPECT_TRUE(says(cost_in_words(cost), "2 have 16 bits a value, of which 8 are kept"));
+  EXPECT_TRUE(says(cost_in_words(cost), "1 have an alpha channel"));
+  EXPECT_FALSE(cost_in_words(cost).ends_with("no pixel differs"));
+}
+
 TEST_F(ConversionTest, ShardsAreCutByWhatImagesBecome) {
   make_tree(60);
   PackOptions sized = options("out", "raw");

@@ -59,6 +59,31 @@ bool is_larger(const ImageShape& shape, uint32_t max_side) {
 
 }  // namespace
 
+BeyondPixels beyond_pixels(Bytes encoded) {
+  const std::string_view text = as_text(encoded);
+  const auto byte = [&](size_t at) { return at < text.size() ? static_cast<uint8_t>(text[at]) : uint8_t{0}; };
+  BeyondPixels beyond;
+  if (text.starts_with("\x89PNG")) {
+    constexpr size_t kDepthAt = 24, kColourAt = 25, kFirstChunk = 8, kFrameBytes = 12;
+    constexpr uint8_t kAlphaBit = 4;
+    beyond.depth = byte(kDepthAt) == 16;
+    beyond.alpha = (byte(kColourAt) & kAlphaBit) != 0;
+    for (size_t at = kFirstChunk; at + kFrameBytes <= text.size();) {
+      const std::string_view name = text.substr(at + 4, 4);
+      if (name == "tRNS") beyond.alpha = true;  // of a palette, or one colour that is transparent
+      if (name == "tRNS" || name == "IDAT" || name == "IEND") break;
+      const size_t length = size_t{byte(at)} << 24 | size_t{byte(at + 1)} << 16 | size_t{byte(at + 2)} << 8 |
+                            size_t{byte(at + 3)};
+      at += kFrameBytes + length;
+    }
+  } else if (text.starts_with("RIFF") && text.substr(0, 16).ends_with("VP8X")) {
+    beyond.alpha = (byte(20) & 0x10) != 0;
+  } else if (text.starts_with("RIFF") && text.substr(0, 16).ends_with("VP8L")) {
+    beyond.alpha = (byte(24) & 0x10) != 0;  // behind size, signature and 28 bits of width and height
+  }
+  return beyond;
+}
+
 Result<ImageConversion> parse_conversion(const PackOptions& options) {
   ImageConversion conversion;
   conversion.max_side = static_cast<uint32_t>(std::min<uint64_t>(options.max_side, UINT32_MAX));

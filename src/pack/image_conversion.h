@@ -31,6 +31,12 @@ Result<ImageConversion> parse_conversion(const PackOptions& options);
 Status mark_images(Catalog& catalog, const ImageConversion& conversion);
 
 // How far two images are apart, in grey levels: sums over all values of all channels.
+// What an image holds that 8-bit pixels of colour cannot: of PNG and WebP, from their headers.
+struct BeyondPixels {
+  bool depth = false, alpha = false;
+};
+BeyondPixels beyond_pixels(Bytes encoded);
+
 struct PixelDifference {
   uint64_t values = 0, sum = 0;
   uint32_t largest = 0;

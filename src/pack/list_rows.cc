@@ -4,9 +4,11 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "index/split_name.h"
 #include "pack/file_facts.h"
 #include "pack/list_root.h"
 #include "pack/stems.h"
+#include "pack/table_text.h"
 
 namespace packtrain {
 namespace {
@@ -16,6 +18,8 @@ constexpr std::string_view kPathColumns[] = {"path",       "file",       "filena
                                              "image_name", "image_path", "img_path", "audio"};
 constexpr std::string_view kLabelColumns[] = {"label", "class",  "target",  "category",
                                               "y",     "labels", "class_id"};
+constexpr std::string_view kSplitColumns[] = {"split"};
+constexpr uint64_t kRowsLookedAt = 4;  // for further columns that name files
 constexpr std::string_view kCaptionColumns[] = {"caption", "captions", "comment", "sentence", "text"};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
@@ -43,6 +47,14 @@ std::string tidy(std::string_view path, std::string_view root) {
       out[root.size()] == '/')
     out.erase(0, root.size() + 1);
   return out;
+}
+
+// Whether it may be the name of a file: something in front of a dot and behind it.
+bool may_be_file(std::string_view text) {
+  constexpr size_t kLongestPath = 4096;
+  const size_t name = text.rfind('/') + 1, dot = text.rfind('.');
+  return text.size() <= kLongestPath && dot != std::string_view::npos && dot > name &&
+         dot + 1 < text.size() && text.find_first_of(std::string_view("\0\n", 2)) == std::string_view::npos;
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -103,6 +115,37 @@ bool no_label_wanted(const ScanOptions& options, const std::vector<std::string>&
          std::find(columns.begin(), columns.end(), kNoLabelColumn) == columns.end();
 }
 
+Result<size_t> find_split_column(const ScanOptions& options, const std::vector<std::string>& columns,
+                                 std::string_view path, std::string_view label) {
+  const std::string& wanted = options.split_column;
+  const bool is_there = std::find(columns.begin(), columns.end(), wanted) != columns.end();
+  if (wanted == kNoLabelColumn && !is_there) return kNoColumn;
+  const size_t at = find_column(columns, wanted, kSplitColumns);
+  if (!wanted.empty() && at == kNoColumn)
+    return Status(Code::invalid, "has no column \"" + printable(wanted) +
+                                     "\" for splits; its columns are: " + listed(columns) +
+                                     "; name one of them, or none with --split-column none");
+  if (at == kNoColumn || (columns[at] != path && columns[at] != label)) return at;
+  if (wanted.empty()) return kNoColumn;
+  return Status(Code::invalid, "its column \"" + printable(columns[at]) + "\" holds the " +
+                                   (columns[at] == path ? "paths" : "labels") +
+                                   " and cannot name the splits as well; name another with --split-column");
+}
+
+void note_several_labels(ScanContext& context, const Source& source, const std::vector<std::string>& columns,
+                         std::string_view label) {
+  if (!context.options.label_column.empty()) return;
+  std::vector<std::string> others;
+  for (const std::string_view name : kLabelColumns)
+    for (const std::string& column : columns)
+      if (column != label && equal_ignoring_case(column, name)) others.push_back(column);
+  if (others.empty()) return;
+  context.out.catalog().warnings.push_back("the labels of " + printable(source.path) +
+                                           " are those of its column \"" + printable(label) + "\"; " +
+                                           listed(others) + (others.size() == 1 ? " is" : " are") +
+                                           " kept in the field json; --label-column chooses another");
+}
+
 void note_missing_label(ScanContext& context, const Source& source, const std::vector<std::string>& columns) {
   context.out.catalog().warnings.push_back(
       printable(source.path) + " has no column that is known to hold labels, so its samples have none; its " +
@@ -125,7 +168,6 @@ Status ListRows::begin(std::string_view path, std::string_view where) {
   if (!begun_) {
     begun_ = true;
     root_folder_ = context_.options.root.empty() ? folder_around(source_.path) : context_.options.root;
-    split_ = context_.out.split(source_.split_or_default());
     first_sample_ = context_.out.catalog().samples.size();
   }
   Catalog& catalog = context_.out.catalog();
@@ -146,7 +188,9 @@ Status ListRows::begin(std::string_view path, std::string_view where) {
   NameRef stem = cell.path;
   stem.bytes = static_cast<uint32_t>(name_at + parts.stem_bytes);
   where_ = where;
-  context_.out.begin_sample(stem, split_);
+  row_split_.clear();
+  if (rows_++ < kRowsLookedAt) path_ = tidied;
+  context_.out.begin_sample(stem, 0);
   context_.out.add(cell);
   ++catalog.files;
   return context_.progress.tick(catalog.samples.size());
@@ -156,7 +200,62 @@ void ListRows::json_label(const Json& label, Json& rest) {
   if (!labels_.add_json(context_.out, label, where_)) rest.set("label", label);
 }
 
+void ListRows::row_split(std::string_view split, std::string_view column) {
+  row_split_ = split;
+  if (split_column_.empty()) split_column_ = column;
+}
+
+// A split is known by the end of its row, and of a list with a column for it no other name must be: "train"
+// would be a split without samples.
+Status ListRows::settle_split() {
+  Catalog& catalog = context_.out.catalog();
+  const bool from_row = source_.split.empty() && !row_split_.empty();
+  if (from_row) ++rows_with_split_;
+  if (!from_row && first_without_split_.empty()) first_without_split_ = where_;
+  const std::string split = from_row ? row_split_ : source_.split_or_default();
+  if (split != split_) {
+    const Status plain = check_split_name(split);
+    if (!plain.ok())
+      return Status(plain.code(), plain.message() + ", or leave its column alone with --split-column none")
+          .at(where_);
+    split_number_ = context_.out.split(split);
+    split_ = split;
+    if (std::find(splits_.begin(), splits_.end(), split) == splits_.end()) splits_.push_back(split);
+  }
+  catalog.samples.back().split = split_number_ & 0x7fffffff;
+  return {};
+}
+
+Status ListRows::check_splits() {
+  if (split_column_.empty()) return {};
+  std::vector<std::string>& warnings = context_.out.catalog().warnings;
+  const std::string list = printable(source_.path), column = printable(split_column_);
+  if (!source_.split.empty()) {
+    warnings.push_back(list + " has a column \"" + column + "\", which is not used, because the list was " +
+                       "given as the split \"" + source_.split +
+                       "\"; give it without NAME= if its rows belong to the splits that the column names");
+    return {};
+  }
+  if (!first_without_split_.empty())
+    return Status(Code::invalid, "has no \"" + column +
+                                     "\", so that it is not known which split it belongs to; fill it in, or "
+                                     "leave that column alone with --split-column none")
+        .at(first_without_split_)
+        .at(list);
+  if (context_.options.split_column.empty())
+    warnings.push_back(list + ": the column \"" + column + "\" says which split each sample belongs to (" +
+                       names_in_words(splits_, splits_.size()) + "); --split-column names another, or none");
+  return {};
+}
+
 Status ListRows::end(const Json& further) {
+  PACKTRAIN_TRY(settle_split());
+  if (rows_ <= kRowsLookedAt) {
+    for (const auto& [column, value] : further.members())
+      if (value.is_string() && may_be_file(trimmed(value.as_string())))
+        if (std::string path = tidy(trimmed(value.as_string()), root_folder_); path != path_)
+          further_files_.push_back({column, std::move(path)});
+  }
   if (!further.members().empty()) {
     // A listed file that is itself called .json keeps that field.
     PACKTRAIN_TRY(
@@ -171,6 +270,7 @@ Status ListRows::finish() {
         .at(printable(source_.path));
   Catalog& catalog = context_.out.catalog();
   catalog.files += folders_.size() + 1;
+  PACKTRAIN_TRY(check_splits());
   PACKTRAIN_TRY(settle_root());
   return labels_.finish(context_.out, first_sample_, printable(source_.path));
 }
@@ -192,7 +292,30 @@ Status ListRows::settle_root() {
   const uint32_t root = context_.out.add_root(folder, source_.name);
   for (uint64_t c = catalog.samples[first_sample_].first_cell; c < catalog.cells.size(); ++c)
     if (catalog.cells[c].origin == Origin::file) catalog.cells[c].source = root;
+  note_further_files(folder);
   return {};
+}
+
+// A list packs the files of one column. Of masks beside images only the names would be there, unnoticed.
+void ListRows::note_further_files(const std::string& root) {
+  std::vector<std::string> columns;
+  for (const FurtherFile& further : further_files_) {
+    if (std::find(columns.begin(), columns.end(), further.column) != columns.end()) continue;
+    const bool all_there =
+        std::all_of(further_files_.begin(), further_files_.end(), [&](const FurtherFile& other) {
+          if (other.column != further.column) return true;
+          const auto info =
+              context_.storage.stat(other.path.starts_with('/') ? other.path : root + "/" + other.path);
+          return info.ok() && info->kind == FileKind::file;
+        });
+    if (all_there) columns.push_back(further.column);
+  }
+  for (const std::string& column : columns)
+    context_.out.catalog().warnings.push_back(
+        "the column \"" + printable(column) + "\" of " + printable(source_.path) +
+        " names files, which are not packed: a list packs one file a row, and of further columns the text, "
+        "in the field json; to pack them too, give a folder where the files of a sample have one stem "
+        "(a.jpg and a.mask.png), or --path-column to pack this column instead");
 }
 
 }  // namespace packtrain

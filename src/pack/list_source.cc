@@ -114,6 +114,8 @@ class JsonRows {
 
   Status finish() {
     PACKTRAIN_TRY(rows_.finish());
+    if (!split_wanted_.ok()) return split_wanted_.at(printable(source_.path));
+    if (!label_.empty()) note_several_labels(context_, source_, columns_, label_);
     if (!label_.empty() || columns_.empty() || no_label_wanted(context_.options, columns_)) return {};
     if (!context_.options.label_column.empty())
       return no_label_column(columns_, context_.options.label_column).at(printable(source_.path));
@@ -136,14 +138,29 @@ class JsonRows {
       const size_t label = find_column(names, context_.options.label_column, label_column_names());
       if (label != kNoColumn && names[label] != path_) label_ = names[label];
     }
+    if (split_.empty()) {
+      const auto split = find_split_column(context_.options, names, path_, label_);
+      split_wanted_ = split.status();  // a later object may have it
+      if (split.ok() && *split != kNoColumn) split_ = names[*split];
+    }
+    const bool splits = !split_.empty() && source_.split.empty();
     Json further = Json::object();
     for (const auto& [name, value] : object.members())
-      if ((path_.empty() || name != path_) && (label_.empty() || name != label_)) further.set(name, value);
-    return take_labelled(path, label_.empty() ? Json() : object[label_], std::move(further), where);
+      if ((path_.empty() || name != path_) && (label_.empty() || name != label_) &&
+          (!splits || name != split_))
+        further.set(name, value);
+    return take_labelled(path, label_.empty() ? Json() : object[label_], std::move(further), where,
+                         split_.empty() ? Json() : object[split_]);
   }
 
-  Status take_labelled(const std::string& path, const Json& label, Json further, std::string_view where) {
+  Status take_labelled(const std::string& path, const Json& label, Json further, std::string_view where,
+                       const Json& split = Json()) {
     PACKTRAIN_TRY(rows_.begin(path, where));
+    if (!split_.empty())
+      rows_.row_split(split.is_string()    ? trimmed(split.as_string())
+                      : split.is_integer() ? split.dump()
+                                           : std::string(),
+                      split_);
     if (!context_.options.label_column.empty() && no_label_wanted(context_.options, columns_)) {
       if (!label.is_null()) further.set("label", label);  // of a pair, which has no columns
     } else {
@@ -155,12 +172,13 @@ class JsonRows {
   ScanContext& context_;
   const Source& source_;
   ListRows rows_;
-  std::string path_, label_;          // names of members; label_: "" until one is found
+  std::string path_, label_, split_;  // names of members; "" until one is found
+  Status split_wanted_;               // unless --split-column names what no object has
   std::vector<std::string> columns_;  // of the object with most members
 };
 
 Status take_table_rows(ListRows& rows, TableText& table, const std::vector<std::string>& columns, size_t path,
-                       size_t label) {
+                       size_t label, size_t split) {
   for (std::vector<std::string> row;;) {
     PACKTRAIN_ASSIGN(more, table.next(row));
     if (!more) break;
@@ -174,6 +192,9 @@ Status take_table_rows(ListRows& rows, TableText& table, const std::vector<std::
     for (size_t i = 0; i < row.size(); ++i) {
       if (i == label) {
         rows.text_label(trimmed(row[i]));
+      } else if (i == split) {
+        rows.row_split(trimmed(row[i]), columns[i]);
+        if (rows.is_named()) further.set(columns[i], row[i]);
       } else if (i != path) {
         further.set(columns[i].empty() ? "column_" + std::to_string(i) : columns[i], row[i]);
       }
@@ -216,12 +237,15 @@ Status add_table_list(ScanContext& context, const Source& source) {
   if (label == path) label = kNoColumn;
   if (label_wanted && label == kNoColumn && !options.label_column.empty())
     return no_label_column(columns, options.label_column).at(printable(source.path));
+  auto split = find_split_column(options, columns, columns[path], label == kNoColumn ? "" : columns[label]);
+  if (!split.ok()) return split.status().at(printable(source.path));
   const size_t caption = find_column(columns, "", caption_column_names());
   if (label == kNoColumn && caption != kNoColumn && caption != path)
-    return add_caption_table(context, source, table, columns, path, caption);
+    return add_caption_table(context, source, table, columns, {path, caption, *split});
+  if (label != kNoColumn) note_several_labels(context, source, columns, columns[label]);
   if (label_wanted && label == kNoColumn && columns.size() > 1) note_missing_label(context, source, columns);
   ListRows rows(context, source);
-  PACKTRAIN_TRY(take_table_rows(rows, table, columns, path, label).at(printable(source.path)));
+  PACKTRAIN_TRY(take_table_rows(rows, table, columns, path, label, *split).at(printable(source.path)));
   return rows.finish();
 }
 

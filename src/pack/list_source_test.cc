@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "pack/scan_test_support.h"
 
 namespace packtrain {
@@ -297,6 +299,131 @@ TEST(ListSourceTest, LabelsBeyondTheClassesAreRefused) {
   EXPECT_EQ(failure(storage, options).code(), Code::invalid);
   put(storage, "classes", "x\ny\nz\n");
   EXPECT_EQ(scan_ok(storage, options).classes.size(), 3U);
+}
+
+TEST(ListSourceTest, NumbersOfOneSourceAndNamesOfAnotherAreNotEquated) {
+  Files storage;
+  put(storage, "data/numbers.csv", "path,label\na.jpg,0\nb.jpg,1\n");
+  put(storage, "data/names.csv", "path,label\nsub/c.png,cow\na.jpg,bee\n");
+  put(storage, "tree/bee/x.jpg", "x");
+  put(storage, "classes", "ant\nbee\ncow\n");
+  for (const std::string other : {"data/names.csv", "tree"}) {
+    for (const bool numbers_first : {true, false}) {
+      ScanOptions options = numbers_first ? scan_options({{"train", "data/numbers.csv"}, {"val", other}})
+                                          : scan_options({{"", other}, {"", "data/numbers.csv"}});
+      const Status refused = failure(storage, options);
+      EXPECT_EQ(refused.code(), Code::invalid);
+      for (const std::string& part : {std::string("data/numbers.csv"), other, std::string("--classes")})
+        EXPECT_NE(refused.text().find(part), std::string::npos) << refused.text();
+      options.classes_file = "classes";
+      const Catalog catalog = scan_ok(storage, options);
+      EXPECT_EQ(catalog.classes, (Lines{"ant", "bee", "cow"}));
+    }
+  }
+  // Those that have no labels at all are of either kind.
+  put(storage, "data/none.csv", "path\nb.jpg\n");
+  EXPECT_EQ(scan_ok(storage, scan_options({{"", "data/none.csv"}, {"", "tree"}})).classes, Lines{"bee"});
+}
+
+bool warns(const Catalog& catalog, std::initializer_list<std::string_view> parts) {
+  return std::any_of(catalog.warnings.begin(), catalog.warnings.end(), [&](const std::string& warning) {
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](std::string_view part) { return warning.find(part) != std::string::npos; });
+  });
+}
+
+TEST(ListSourceTest, AColumnOfSplitsMakesSplits) {
+  Files storage;
+  put(storage, "data/l.csv", "path,label,Split\na.jpg,x,val\nb.jpg,y, test \nsub/c.png,x,val\n");
+  put(storage, "data/l.jsonl",
+      R"({"path": "a.jpg", "label": "x", "split": "val"})"
+      "\n"
+      R"({"path": "b.jpg", "label": "y", "split": "test"})"
+      "\n"
+      R"({"path": "sub/c.png", "label": "x", "split": "val"})");
+  put(storage, "data/l.json",
+      R"({"a.jpg": {"label": "x", "split": "val"}, "b.jpg": {"label": "y", "split": "test"},
+          "sub/c.png": {"label": "x", "split": "val"}})");
+  for (const char* list : {"data/l.csv", "data/l.jsonl", "data/l.json"}) {
+    const Catalog catalog = scan_ok(storage, list);
+    EXPECT_EQ(catalog.splits, (Lines{"val", "test"})) << "no split without samples";
+    EXPECT_EQ(described(catalog), (Lines{"val/0 a: cls='0' jpg=a.jpg", "test/1 b: cls='1' jpg=b.jpg",
+                                         "val/0 sub/c: cls='0' png=sub/c.png"}));
+    EXPECT_TRUE(warns(catalog, {list, "val", "test", "--split-column"}));
+
+    ScanOptions none = scan_options({{"", list}});
+    none.split_column = "none";
+    EXPECT_EQ(scan_ok(storage, none).splits, Lines{"train"});
+    EXPECT_TRUE(scan_ok(storage, none).warnings.empty());
+    EXPECT_NE(described(scan_ok(storage, none))[0].find("\"val\""), std::string::npos) << "kept as text";
+
+    const Catalog named = scan_ok(storage, scan_options({{"dev", list}}));
+    EXPECT_EQ(named.splits, Lines{"dev"});
+    EXPECT_TRUE(warns(named, {list, "not used", "dev"}));
+    EXPECT_NE(described(named)[0].find("\"val\""), std::string::npos) << "kept as text";
+
+    ScanOptions absent = scan_options({{"", list}});
+    absent.split_column = "fold";
+    EXPECT_NE(failure(storage, absent).text().find("fold"), std::string::npos);
+  }
+  put(storage, "data/fold.csv", "path,label,fold\na.jpg,1,0\nb.jpg,2,1\n");
+  ScanOptions fold = scan_options({{"", "data/fold.csv"}});
+  EXPECT_EQ(scan_ok(storage, fold).splits, Lines{"train"});
+  fold.split_column = "fold";
+  EXPECT_EQ(scan_ok(storage, fold).splits, (Lines{"0", "1"}));
+  EXPECT_TRUE(scan_ok(storage, fold).warnings.empty());
+  fold.split_column = "label";
+  EXPECT_EQ(failure(storage, fold).code(), Code::invalid);
+}
+
+TEST(ListSourceTest, RowsOfNoSplitOrOfOneThatCannotBeAreRefused) {
+  Files storage;
+  const std::pair<const char*, const char*> bad[] = {
+      {"data/l.csv", "path,split\na.jpg,train\nb.jpg,\n"},
+      {"data/l.csv", "path,split\na.jpg,train\nb.jpg,../up\n"},
+      {"data/l.jsonl", "{\"path\": \"a.jpg\"}\n{\"path\": \"b.jpg\", \"split\": \"val\"}\n"},
+      {"data/l.jsonl", "{\"path\": \"a.jpg\", \"split\": \"val\"}\n\"b.jpg\"\n"},
+      {"data/l.jsonl", "{\"path\": \"a.jpg\", \"split\": [1]}\n"},
+  };
+  for (const auto& [path, text] : bad) {
+    put(storage, path, text);
+    const Status refused = failure(storage, path);
+    EXPECT_EQ(refused.code(), Code::invalid) << text;
+    for (const char* part : {path, "line ", "--split-column none"})
+      EXPECT_NE(refused.text().find(part), std::string::npos) << refused.text();
+  }
+}
+
+TEST(ListSourceTest, CaptionsHaveSplitsToo) {
+  Files storage;
+  put(storage, "data/l.csv", "image,caption,split\na.jpg,one,train\nb.jpg,two,val\na.jpg,three,train\n");
+  EXPECT_EQ(described(scan_ok(storage, "data/l.csv")),
+            (Lines{"train/- a: jpg=a.jpg json='{\"captions\": [\"one\", \"three\"]}' txt='one\nthree'",
+                   R"(val/- b: jpg=b.jpg json='{"captions": ["two"]}' txt='two')"}));
+  put(storage, "data/l.csv", "image,caption,split\na.jpg,one,train\na.jpg,two,val\n");
+  EXPECT_NE(failure(storage, "data/l.csv").text().find("line 3"), std::string::npos);
+}
+
+TEST(ListSourceTest, AFurtherColumnOfFilesIsTold) {
+  Files storage;
+  put(storage, "data/l.csv", "image,mask,label,note\na.jpg,sub/c.png,1,v1.0\nb.jpg,b.jpg,0,gone.jpg\n");
+  const Catalog catalog = scan_ok(storage, "data/l.csv");
+  EXPECT_TRUE(warns(catalog, {"\"mask\"", "data/l.csv", "not packed"}));
+  EXPECT_EQ(catalog.warnings.size(), 1U);
+  put(storage, "data/l.jsonl", "{\"image\": \"a.jpg\", \"mask\": \"/data/b.jpg\", \"label\": 1}\n");
+  EXPECT_TRUE(warns(scan_ok(storage, "/data/l.jsonl"), {"\"mask\""}));
+}
+
+TEST(ListSourceTest, OfSeveralColumnsOfLabelsTheOneTakenIsTold) {
+  Files storage;
+  put(storage, "data/l.csv", "filename,class,class_id\na.jpg,pug,7\nb.jpg,corgi,3\n");
+  put(storage, "data/l.jsonl", "{\"path\": \"a.jpg\", \"class\": \"pug\", \"class_id\": 7}\n");
+  for (const char* list : {"data/l.csv", "data/l.jsonl"}) {
+    EXPECT_TRUE(warns(scan_ok(storage, list), {"\"class\"", "class_id", "--label-column"}));
+    ScanOptions chosen = scan_options({{"", list}});
+    chosen.label_column = "class_id";
+    EXPECT_TRUE(scan_ok(storage, chosen).warnings.empty());
+  }
 }
 
 TEST(ListSourceTest, MissingFilesAreNamedAndLeftOut) {

@@ -76,6 +76,7 @@ class Packer {
   Status find_published(const Status& target);
   Result<Catalog> scan_sources();
   Result<Plan> make_new_plan();
+  bool is_unwritten(const Plan& plan);
   Result<Plan> load_plan();
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
@@ -194,6 +195,7 @@ Result<Catalog> Packer::scan_sources() {
   scan_options.classes_file = options_.classes_file;
   scan_options.path_column = options_.path_column;
   scan_options.label_column = options_.label_column;
+  scan_options.split_column = options_.split_column;
   scan_options.skip_missing = options_.skip_bad > 0;
   if (options_.reads != 0) scan_options.stats_in_flight = options_.reads;
   scan_options.progress = options_.progress;
@@ -223,6 +225,13 @@ Result<Plan> Packer::make_new_plan() {
   PACKTRAIN_ASSIGN(plan, make_plan(storage_, std::move(catalog), options_));
   PACKTRAIN_TRY(decide_compression(storage_, *format_, options_.compress, plan));
   return plan;
+}
+
+// Whether none of the plan's shards is there, whole or of another run.
+bool Packer::is_unwritten(const Plan& plan) {
+  return std::all_of(plan.shards.begin(), plan.shards.end(), [&](const ShardPlan& shard) {
+    return storage_.stat(path_below(part_, shard.name)).status().code() == Code::not_found;
+  });
 }
 
 Result<Plan> Packer::load_plan() {
@@ -616,8 +625,12 @@ Status Packer::work() {
     compare_at_end_ = !changed.empty();  // some may have been read before they changed
   }
   if (options_.plan_only) return {};
-  PACKTRAIN_TRY(write(*plan));
-  return finish(*plan);
+  const Status written = write(*plan);
+  if (written.ok()) return finish(*plan);
+  // What these options cannot do, no later run can either: its plan would only be in the way of others.
+  const bool hopeless = written.code() == Code::invalid || written.code() == Code::unsupported;
+  if (hopeless && !resumed_ && options_.tasks == 1 && is_unwritten(*plan)) (void)remove_tree(storage_, part_);
+  return written;
 }
 
 // OUT is there before this task begins: of several, the others have finished it, or it is from another day.

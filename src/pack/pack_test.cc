@@ -222,6 +222,31 @@ TEST_F(PackTest, ExistingTargetAndOtherOptionsAreRefused) {
   EXPECT_EQ(pack(posix_storage(), changed).status().code(), Code::invalid);
 }
 
+TEST_F(PackTest, WhatCannotBePackedSoLeavesNothingInTheWay) {
+  put("tree/a/1.jpg", "one");
+  put("tree/a/2.jpg", "another");
+  PackOptions wrong = PackFolderTest::options("tree", "out", "npy");  // whose values have one size
+  const Status refused = pack(posix_storage(), wrong).status();
+  EXPECT_FALSE(refused.ok());
+  EXPECT_FALSE(exists("out.part")) << refused.text();
+  EXPECT_TRUE(pack(posix_storage(), PackFolderTest::options("tree", "out", "webdataset")).ok());
+}
+
+TEST_F(PackTest, ColumnsOfSplitsArePartOfWhatIsPacked) {
+  put("l.csv", "path,label,split,fold\n1.jpg,0,train,x\n2.jpg,1,val,y\n3.jpg,1,train,y\n");
+  for (const char* name : {"1.jpg", "2.jpg", "3.jpg"}) put(name, name);
+  ASSERT_TRUE(pack(posix_storage(), PackFolderTest::options("l.csv", "by_split", "webdataset")).ok());
+  PackOptions by_fold = PackFolderTest::options("l.csv", "by_fold", "webdataset");
+  by_fold.split_column = "fold";
+  ASSERT_TRUE(pack(posix_storage(), by_fold).ok());
+  EXPECT_TRUE(exists("by_split/train-000000.tar") && exists("by_split/val-000000.tar"));
+  EXPECT_TRUE(exists("by_fold/x-000000.tar") && exists("by_fold/y-000000.tar"));
+  expect_sound("by_split");
+  PackOptions without = by_fold;
+  without.split_column = "none";
+  EXPECT_NE(*plan_identity(posix_storage(), by_fold), *plan_identity(posix_storage(), without));
+}
+
 TEST_F(PackTest, DryRunWritesNothing) {
   make_tree(10);
   PackOptions dry = options("out");
@@ -404,6 +429,7 @@ TEST_F(PackTest, SplitsAreCalledByPlainNames) {
 
 TEST_F(PackTest, ANumberOfShardsThatCannotBeIsSaid) {
   make_tree(12);
+  put("tree/class2/5.jpg", "not empty, which would be told");
   PackOptions pack_options = options("out");
   pack_options.dry_run = true;
   EXPECT_TRUE(pack(posix_storage(), pack_options)->warnings.empty());
@@ -423,6 +449,7 @@ TEST_F(PackTest, ANumberOfShardsThatCannotBeIsSaid) {
 
 TEST_F(PackTest, ADatasetInTheSourceIsLeftOut) {
   make_tree(9);
+  put("tree/class2/5.jpg", "not empty, which would be told");
   PackOptions first = options("tree/old.pt");
   ASSERT_TRUE(pack(posix_storage(), first).ok());
   const auto packed = pack(posix_storage(), options("out"));

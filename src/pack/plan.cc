@@ -216,6 +216,8 @@ Result<std::string> plan_identity(Storage& storage, const PackOptions& options) 
       .append("seed", options.seed)
       .append("compress", options.compress);
   json.append("path_column", options.path_column).append("label_column", options.label_column);
+  // Only where it is given, so that a pack that an earlier version began goes on.
+  if (!options.split_column.empty()) json.append("split_column", options.split_column);
   Json sidecars = Json::array();
   for (const std::string& sidecar : options.sidecars) sidecars.push(sidecar);
   json.append("sidecars", std::move(sidecars));

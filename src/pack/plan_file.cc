@@ -110,7 +110,9 @@ void add_columns(const Plan& plan, NpzWriter& writer) {
                             .push(cost.bytes_before)
                             .push(cost.bytes_after)
                             .push(cost.mean_difference)
-                            .push(cost.largest_difference));
+                            .push(cost.largest_difference)
+                            .push(cost.deeper)
+                            .push(cost.transparent));
   }
   json.append("compressed", strings(plan.compressed)).append("compression", findings_json(plan.findings));
   json.append("fields", strings(catalog.fields))
@@ -275,13 +277,17 @@ Result<Plan> decode_plan(Bytes bytes) {
   if (const auto& parts = json["conversion"].items(); parts.size() == 4)
     plan.conversion = {static_cast<ImageForm>(parts[0].as_uint()), static_cast<int>(parts[1].as_int()),
                        static_cast<uint32_t>(parts[2].as_uint()), parts[3].as_bool()};
-  if (const auto& parts = json["cost"].items(); parts.size() == 6) {
+  if (const auto& parts = json["cost"].items(); parts.size() >= 6) {
     plan.cost.images = parts[0].as_uint();
     plan.cost.tried = parts[1].as_uint();
     plan.cost.bytes_before = parts[2].as_uint();
     plan.cost.bytes_after = parts[3].as_uint();
     plan.cost.mean_difference = parts[4].as_double();
     plan.cost.largest_difference = static_cast<uint32_t>(parts[5].as_uint());
+    if (parts.size() >= 8) {
+      plan.cost.deeper = parts[6].as_uint();
+      plan.cost.transparent = parts[7].as_uint();
+    }
   }
   catalog.fields = strings(json["fields"]);
   catalog.label_field = static_cast<uint16_t>(json["label_field"].as_uint());

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/words.h"
+#include "format/columns.h"
 #include "index/split_name.h"
 #include "pack/archive_stream.h"
 #include "pack/catalog.h"
@@ -68,12 +69,27 @@ Result<SourceKind> kind_of_file(Storage& storage, const std::string& path) {
       .at(printable(path));
 }
 
+// A pattern stands for containers that are one source together; folders of files are a source each.
+Result<SourceKind> kind_of_pattern(Storage& storage, const std::string& pattern) {
+  PACKTRAIN_ASSIGN(paths, expand_paths(storage, pattern));
+  for (const std::string& path : paths) {
+    const auto info = storage.stat(path);
+    if (!info.ok() || info->kind != FileKind::folder || recognise_format(storage, path).ok()) continue;
+    if (paths.size() == 1 && storage.stat(path + "/manifest.json").ok()) continue;
+    return Status(Code::invalid, "matches the folder " + printable(path) +
+                                     ", and a pattern is for containers, such as shards; name each folder, "
+                                     "as [NAME=]FOLDER, or leave the quotes away so that the shell does")
+        .at(printable(pattern));
+  }
+  return SourceKind::container;
+}
+
 Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
   const auto info = storage.stat(path);
   if (!info.ok()) {
     const bool pattern =
         path.find_first_of("*?[{") != std::string::npos || path.find("::") != std::string::npos;
-    if (info.status().code() == Code::not_found && pattern) return SourceKind::container;
+    if (info.status().code() == Code::not_found && pattern) return kind_of_pattern(storage, path);
     return info.status();
   }
   if (info->kind == FileKind::file) return kind_of_file(storage, path);
@@ -98,7 +114,8 @@ bool is_list(SourceKind kind) {
 Status check_options_of_lists(const ScanOptions& options, const std::vector<SourceKind>& kinds) {
   if (std::none_of(kinds.begin(), kinds.end(), has_columns)) {
     for (const auto& [option, value] : {std::pair("--path-column", &options.path_column),
-                                        std::pair("--label-column", &options.label_column)}) {
+                                        std::pair("--label-column", &options.label_column),
+                                        std::pair("--split-column", &options.split_column)}) {
       if (!value->empty())
         return Status(Code::invalid, std::string(option) +
                                          " is for lists with columns (.csv, .tsv, .json, .jsonl), and no "
@@ -158,6 +175,24 @@ void warn_of_archives(Catalog& catalog, const Source& source, size_t first_sampl
                                "/*.tar\" to pack what is in them");
 }
 
+// They are packed as they are, and whoever decodes them fails.
+void warn_of_empty_images(Catalog& catalog) {
+  std::vector<bool> is_image;
+  for (const std::string& field : catalog.fields) is_image.push_back(is_image_field(field));
+  uint64_t count = 0;
+  NameRef first;
+  for (const Cell& cell : catalog.cells) {
+    if (cell.size > 0 || cell.origin == Origin::text || !is_image[cell.field]) continue;
+    if (count++ == 0) first = cell.path;
+  }
+  if (count > 0)
+    catalog.warnings.push_back(
+        counted(count, "image") + (count == 1 ? " is empty: " : " are empty, the first is ") +
+        printable(catalog.name(first)) + "; packed as " + (count == 1 ? "it is" : "they are") +
+        ", but a loader that decodes images will refuse " + (count == 1 ? "it" : "them") +
+        ": mend or remove what is empty");
+}
+
 // A field that has values from elsewhere too, or of another length, is none of arrays.
 void settle_arrays(Catalog& catalog) {
   if (catalog.arrays.empty()) return;
@@ -209,7 +244,7 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
 
   for (size_t i = 0; i < sources.size(); ++i) {
     const size_t first_sample = out.catalog().samples.size();
-    out.begin_source();
+    out.begin_source(printable(sources[i].path));
     PACKTRAIN_TRY(add_source(context, sources[i], kinds[i], listings[i]));
     for (const std::string& split : out.catalog().splits)
       PACKTRAIN_TRY(check_split_name(split).at(printable(sources[i].path)));
@@ -219,6 +254,7 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
   settle_arrays(out.catalog());
   PACKTRAIN_ASSIGN(failures, look_at_files(storage, options.stats_in_flight, out.catalog(), progress));
   out.settle_missing(failures);
+  warn_of_empty_images(out.catalog());
   return out.take();
 }
 

@@ -147,6 +147,11 @@ class TreeBuilder {
     for (const auto& [split, files] : outside_classes_)
       catalog_.warnings.push_back("the split \"" + printable(split) + "\" has " + counted(files, "file") +
                                   " in no class folder, packed without a label");
+    if (own_labels_ > 0)
+      catalog_.warnings.push_back(
+          printable(source_.path) + " holds " + counted(own_labels_, ".cls file") +
+          ", but its folders are classes; the folder is the label, and what such a file "
+          "says is kept in the field source.cls");
     return {};
   }
 
@@ -178,6 +183,7 @@ class TreeBuilder {
       catalog_.warnings.push_back(where + " was given as the split \"" + source_.split +
                                   "\", so its folders (" + printable(shape.folders[0]) +
                                   ", …) are taken for classes; give it without NAME= if they are splits");
+    warn_of_annotations(shape);
     if (class_tree_ && shape.folders.size() == 1) {
       const size_t inner = skip_ + shape.folders[0].size() + 1;
       const bool deeper =
@@ -192,6 +198,29 @@ class TreeBuilder {
             "\", which is taken for the only class; pack that folder if its folders are "
             "the classes");
     }
+  }
+
+  // COCO's own layout: lists in one folder, images in others. As a tree, the lists would be a class.
+  void warn_of_annotations(const Shape& shape) {
+    constexpr std::string_view kFolder = "annotations/";
+    if (!class_tree_ || shape.folders.size() < 2) return;
+    uint64_t lists = 0;
+    std::string_view captions;
+    for (const ListedFile& file : listing_.files) {
+      const std::string_view path = path_of(file).substr(skip_);
+      if (!path.starts_with(kFolder)) continue;
+      if (!path.ends_with(".json")) return;
+      ++lists;
+      if (captions.empty() && path.find("/captions") != path.npos) captions = path;
+    }
+    if (lists == 0) return;
+    catalog_.warnings.push_back(
+        printable(source_.path) + " has a folder \"annotations\" that holds " + counted(lists, "list") +
+        " (.json) and no images, and is packed as a class like its other folders; " +
+        (captions.empty()
+             ? std::string("to pack images with what the lists say, write a list of path and label from them")
+             : "to pack images with their captions, give the list instead: packtrain pack NAME=" +
+                   printable(source_.path + "/" + std::string(captions)) + " OUT"));
   }
 
   // Files [first, end) of the listing, which lie in `folder` ("" or with a slash at its end).
@@ -229,6 +258,7 @@ class TreeBuilder {
       std::string name = field_of(names[grouped[i].name], grouped[i]);
       if (name == "cls" && has_classes_) {
         name = "source.cls";
+        ++own_labels_;
       } else if (name == "cls") {
         context_.out.set_label(label_of_(number));
       }
@@ -258,6 +288,7 @@ class TreeBuilder {
   Catalog& catalog_;
   size_t skip_ = 0;  // bytes of every path that name no part of the tree
   bool split_tree_ = false, class_tree_ = false, has_classes_ = false;
+  uint64_t own_labels_ = 0;                          // .cls files of samples whose folder is their class
   std::map<std::string, uint64_t> outside_classes_;  // files of splits that lie in no class
 };
 

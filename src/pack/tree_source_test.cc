@@ -29,7 +29,9 @@ TEST(TreeSourceTest, ClassFoldersAreNumberedBySortedName) {
   EXPECT_EQ(catalog.files, 4U + 6U);    // files and folders
   EXPECT_EQ(catalog.cells.size(), 4U);  // a label takes no memory of its own
   EXPECT_EQ(catalog.count_fields(), 8U);
-  EXPECT_TRUE(catalog.warnings.empty());
+  ASSERT_EQ(catalog.warnings.size(), 1U);
+  EXPECT_NE(catalog.warnings[0].find("1 image is empty: Zebra/4.jpg"), std::string::npos)
+      << catalog.warnings[0];
 }
 
 TEST(TreeSourceTest, FlatFolderHasNoLabels) {
@@ -141,6 +143,41 @@ TEST(TreeSourceTest, OwnClsFilesAreKeptBesideTheClass) {
   without.cls_field = false;
   put(storage, "set/a/2.jpg", "x");
   EXPECT_EQ(described(scan_ok(storage, without))[1], "train/0 a/2: jpg=a/2.jpg");
+}
+
+TEST(TreeSourceTest, EmptyImagesAreCounted) {
+  MemoryStorage storage;
+  put(storage, "set/a/1.jpg", "");
+  put(storage, "set/a/2.PNG", "");
+  put(storage, "set/a/3.txt", "");
+  put(storage, "set/a/4.jpg", "x");
+  const Catalog catalog = scan_ok(storage, "set");
+  EXPECT_EQ(catalog.samples.size(), 4U);
+  ASSERT_EQ(catalog.warnings.size(), 1U);
+  EXPECT_NE(catalog.warnings[0].find("2 images are empty, the first is a/1.jpg"), std::string::npos)
+      << catalog.warnings[0];
+}
+
+TEST(TreeSourceTest, AnnotationsAmongFoldersOfImagesAreTold) {
+  MemoryStorage storage;
+  put(storage, "coco/annotations/captions_val2017.json", "{}");
+  put(storage, "coco/val2017/1.jpg", "x");
+  const Catalog catalog = scan_ok(storage, "coco");
+  ASSERT_EQ(catalog.warnings.size(), 1U);
+  EXPECT_NE(catalog.warnings[0].find("coco/annotations/captions_val2017.json"), std::string::npos)
+      << catalog.warnings[0];
+  put(storage, "coco/annotations/2.jpg", "x");
+  EXPECT_TRUE(scan_ok(storage, "coco").warnings.empty()) << "a class of images";
+}
+
+TEST(TreeSourceTest, APatternOfFoldersIsRefusedWithWhatToDo) {
+  MemoryStorage storage;
+  put(storage, "d/tr1/a/1.jpg", "x");
+  put(storage, "d/tr2/a/1.jpg", "x");
+  const Status refused = scan(storage, scan_options({{"", "d/tr*"}})).status();
+  EXPECT_EQ(refused.code(), Code::invalid);
+  for (const char* part : {"d/tr*", "d/tr1", "name each folder"})
+    EXPECT_NE(refused.text().find(part), std::string::npos) << refused.text();
 }
 
 TEST(TreeSourceTest, OddNamesOnARealFilesystem) {

@@ -327,7 +327,7 @@ def test_show_writes_to_stdout_for_a_dash(
     assert command("show", packed, "-o", "-", "--json").code == 2
 
 
-@pytest.mark.parametrize("option", ["--path-column", "--label-column", "--root"])
+@pytest.mark.parametrize("option", ["--path-column", "--label-column", "--split-column", "--root"])
 def test_options_of_lists_are_refused_without_a_list(
     command: Command, photos: Path, tmp_path: Path, option: str
 ) -> None:
@@ -399,6 +399,9 @@ FAILURES: list[tuple[str, int, str]] = [
     ("ls d.pt --class x", 2, "it has a, b"),
     ("ls d.pt --split x", 2, "it has train"),
     ("ls d.pt --limit x", 2, "packtrain ls --help"),
+    ("ls d.pt --limit -1", 2, "is below 0"),
+    ("pack ä=tree out", 2, "cannot be the name of a split"),
+    ("pack tre* out", 2, "name each folder"),
     ("cat d.pt nokey txt", 2, "packtrain ls lists the keys"),
     ("cat d.pt a/1 jpg", 2, "it has cls, txt"),
     ("extract d.pt tree", 2, "--overwrite"),

@@ -381,6 +381,25 @@ def test_killed_while_converting_it_is_finished_by_the_next(
     assert interrupted > 0, "no kill came while it was packing"
 
 
+def test_what_pixels_of_8_bits_cannot_hold_is_told(command: Command, tmp_path: Path) -> None:
+    files = {
+        "plain.png": encoded(drawing(8, 8), "PNG"),
+        "deep.png": encoded(Image.fromarray(np.full((8, 8), 0x1234, np.uint16)), "PNG"),
+        "alpha.png": encoded(drawing(8, 8).convert("RGBA"), "PNG"),
+        "alpha.webp": encoded(Image.new("RGBA", (8, 8), (1, 2, 3, 4)), "WEBP", lossless=True),
+    }
+    write_tree(
+        tmp_path / "tree", {f"a/{n}-{name}": content for n, (name, content) in enumerate(files.items())}
+    )
+    ran = command("pack", tmp_path / "tree", tmp_path / "out", "--image", "raw")
+    assert ran.code == 0, ran.error
+    said = ran.out + ran.error
+    assert "1 have 16 bits a value" in said
+    assert "2 have an alpha channel" in said
+    cost = pt.pack(tmp_path / "tree", tmp_path / "again", image="raw", sync=False).conversion
+    assert (cost.deeper, cost.transparent) == (1, 2)
+
+
 def test_files_with_comments_and_few_levels_are_pillows(tmp_path: Path) -> None:
     files = {
         "few.ppm": b"P6\n# a comment\n4 2 15\n" + bytes(range(16)) + bytes(8),

@@ -124,6 +124,21 @@ def test_a_corrupt_pickle_is_an_error(tree: Path, tmp_path: Path, cut: int) -> N
         pt.pack(tmp_path / "list.pkl", tmp_path / "out", root=tree)
 
 
+def test_a_column_of_splits_makes_splits(tree: Path, tmp_path: Path) -> None:
+    rows = [f"{name},{label},{'val' if label == 2 else 'train'}" for name, label in LABELS.items()]
+    listing = tmp_path / "list.csv"
+    listing.write_text("path,label,split\n" + "\n".join(rows) + "\n")
+    data = pack(listing, tmp_path, root=tree)
+    held_out = sum(label == 2 for label in LABELS.values())
+    assert data.splits == {"train": len(LABELS) - held_out, "val": held_out}
+    assert set(pt.Dataset(tmp_path / "out", split="val").labels) == {2}
+    report = pt.pack(listing, tmp_path / "off", root=tree, split_column="none", sync=False)
+    assert report.splits == ["train"]
+    named = pt.pack({"dev": listing}, tmp_path / "named", root=tree, sync=False)
+    assert named.splits == ["dev"]
+    assert any("not used" in warning for warning in named.warnings)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "jsonl"])
 def test_list_with_further_columns(tree: Path, tmp_path: Path, suffix: str) -> None:
     rows = [
