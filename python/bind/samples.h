@@ -35,7 +35,7 @@ class Samples {
   uint64_t sample_with(nb::handle key) const;
   bool has_key(nb::handle key) const;
   nb::str key(uint64_t sample) const;
-  std::span<const int64_t> labels() const;  // of the whole dataset, compared with their check; raises
+  std::span<const int64_t> labels() const;   // of the whole dataset, compared with their check; raises
   uint32_t field_id(nb::handle name) const;  // raises NotFoundError
 
   // One dict per sample. `fields` None: the key and every field the sample has.
