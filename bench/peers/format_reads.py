@@ -21,7 +21,7 @@ import packtrain
 
 Read = Callable[[int], bytes]
 ReadMany = Callable[[list[int]], list[bytes]]
-AT_ONCE = 64  # samples of a call for many
+AT_ONCE = 256  # samples of a call for many: a batch
 
 
 def in_shards(folder: Path, pattern: str) -> list[Path]:

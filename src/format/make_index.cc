@@ -87,7 +87,7 @@ std::string without_extension_in_words(const MembersLeftOut& files) {
 
 std::string columns_in_words(const MembersLeftOut& columns) {
   if (columns.count == 0) return "";
-  return counted(columns.count, "column") + " left out, which give the samples neither fields nor labels: " +
+  return counted(columns.count, "column") + " left out, as neither a field nor a label: " +
          names_in_words(columns.names, columns.count);
 }
 

@@ -625,7 +625,7 @@ Status Packer::work() {
     compare_at_end_ = !changed.empty();  // some may have been read before they changed
   }
   if (options_.plan_only) return {};
-  const Status written = write(*plan);
+  Status written = write(*plan);
   if (written.ok()) return finish(*plan);
   // What these options cannot do, no later run can either: its plan would only be in the way of others.
   const bool hopeless = written.code() == Code::invalid || written.code() == Code::unsupported;
