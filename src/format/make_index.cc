@@ -87,8 +87,8 @@ std::string without_extension_in_words(const MembersLeftOut& files) {
 
 std::string columns_in_words(const MembersLeftOut& columns) {
   if (columns.count == 0) return "";
-  return counted(columns.count, "column") + " left out, as neither a field nor a label: " +
-         names_in_words(columns.names, columns.count);
+  return counted(columns.count, "column") +
+         " left out, as neither a field nor a label: " + names_in_words(columns.names, columns.count);
 }
 
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
