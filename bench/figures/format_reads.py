@@ -42,7 +42,7 @@ def measure(bench: Bench) -> Outcome:
     outcome.notes += [
         "one field of random samples, each as bytes of its own; all contenders in one process, in turns",
         "ours reads without comparing checksums, as the containers' own libraries do (zipfile compares)",
-        "64 samples a call: Dataset.read of one field against py-lmdb's cursor.getmulti of the same keys",
+        "256 samples a call: Dataset.read of one field against py-lmdb's cursor.getmulti of the same keys",
         "of zarr-python's and NumPy's reads only a part is made, and their time multiplied",
     ]
     for workload, reads in READS.items():
@@ -79,7 +79,7 @@ def measure(bench: Bench) -> Outcome:
                     label = f"{workload}, {of.removesuffix(' many')}, {threads} thread{plural}"
                     outcome.comparisons.append(
                         Comparison(
-                            f"{label}, 64 samples a call, its own library",
+                            f"{label}, 256 samples a call, its own library",
                             series[name],
                             series[f"peer {of}"],
                             one_many if threads == "1" else two_many,
