@@ -1,5 +1,7 @@
 #include "samples.h"
 
+#include <algorithm>
+
 #include "gil.h"
 
 namespace packtrain::bind {
@@ -147,13 +149,16 @@ std::vector<SampleDict> Samples::read(std::span<const uint64_t> samples, nb::han
   std::vector<SampleDict> dicts(samples.size());
   std::vector<FieldRead> reads;
   reads.reserve(samples.size() * wanted.fields.size());
+  const bool wants_labels =
+      std::find(wanted.fields.begin(), wanted.fields.end(), label_field_) != wanted.fields.end();
+  const std::span<const int64_t> labels = wants_labels ? this->labels() : std::span<const int64_t>();
   for (size_t i = 0; i < samples.size(); ++i) {
     const uint64_t sample = samples[i];
     if (wanted.key) dicts[i][key_name_] = key(sample);
     for (const uint32_t field : wanted.fields) {
       // A label stands in the index: it is a number, and its bytes need not be read.
-      if (field == label_field_ && labels()[sample] != kNoLabel) {
-        dicts[i][names_[field]] = labels()[sample];
+      if (field == label_field_ && labels[sample] != kNoLabel) {
+        dicts[i][names_[field]] = labels[sample];
         continue;
       }
       const FieldLocation location = dataset_->locate(sample, field);

@@ -1,6 +1,8 @@
 #include "index/open_dataset.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/hash.h"
 #include "base/words.h"
@@ -93,30 +95,32 @@ Status OpenDataset::bind(std::unique_ptr<Mapping> index, std::unique_ptr<Mapping
 }
 
 Status OpenDataset::sound(IndexPart part, uint64_t most_bytes) const {
-  const auto bit = static_cast<uint8_t>(1 << static_cast<unsigned>(part));
-  if (in_memory_ || (sound_parts_.load(std::memory_order_relaxed) & bit) != 0) return {};
+  const auto bit_of = [](IndexPart of) { return static_cast<uint8_t>(1 << static_cast<unsigned>(of)); };
+  const uint8_t enough = part == IndexPart::labels ? bit_of(part) | bit_of(IndexPart::index) : bit_of(part);
+  if (in_memory_ || (sound_parts_.load(std::memory_order_relaxed) & enough) != 0) return {};
   const Mapping* mapping = index_.get();
-  std::vector<Column> columns;
+  const std::vector<Column>* columns = &index_columns_;
   if (part == IndexPart::names) {
     PACKTRAIN_ASSIGN(names, this->names());
     mapping = names->mapping.get();
-    columns = names->columns;
-  } else {
-    columns = index_columns_;
-    if (part == IndexPart::labels)
-      std::erase_if(columns, [](const Column& column) { return column.name != kLabelColumn; });
+    columns = &names->columns;
   }
-  uint64_t bytes = 0;
-  for (const Column& column : columns) bytes += column.member_bytes;
+  const auto belongs = [&](const Column& column) {
+    return part != IndexPart::labels || column.name == kLabelColumn;
+  };
+  uint64_t bytes = 0;  // asked for every sample of a part that is too large: nothing is copied before
+  for (const Column& column : *columns) bytes += belongs(column) ? column.member_bytes : 0;
   if (bytes > most_bytes) return {};
-  const std::vector<std::string> damaged = damaged_columns(mapping->bytes(), columns);
+  std::vector<Column> compared;
+  std::copy_if(columns->begin(), columns->end(), std::back_inserter(compared), belongs);
+  const std::vector<std::string> damaged = damaged_columns(mapping->bytes(), compared);
   if (!damaged.empty()) {
     return Status(Code::corrupt, "column '" + damaged.front() +
                                      "' is damaged: its bytes do not have their CRC-32; " +
                                      std::string(kRestore) + ", or make a new index with packtrain index")
         .at(folder_ + (part == IndexPart::names ? "/names.npz" : "/index.npz"));
   }
-  sound_parts_.fetch_or(bit, std::memory_order_relaxed);
+  sound_parts_.fetch_or(bit_of(part), std::memory_order_relaxed);
   return {};
 }
 
@@ -291,11 +295,8 @@ Status OpenDataset::read_plain(const FieldLocation& location, MutableBytes into)
       location.length > file->size() - location.offset)
     return Status(Code::corrupt, "the field does not lie in its shard; run packtrain verify");
   if (into.empty()) return {};
-  if (const Mapping* mapped = mapped_[location.shard].get()) {
-    std::memcpy(into.data(), mapped->bytes().data() + location.offset, into.size());
-  } else {
+  if (!copy_mapped(location.shard, location.offset, into))
     PACKTRAIN_TRY(storage_.read(*file, location.offset, into));
-  }
   return shard_unchanged(location.shard, kLookAtMost);
 }
 
