@@ -462,6 +462,7 @@ Status Packer::write(const Plan& plan) {
   }
   PACKTRAIN_TRY(status);
   PACKTRAIN_TRY(check_bad(plan, bad_samples, left_out));
+  if (!meter.finish()) return Status(Code::stopped, "stopped; run the same command again to go on");
   report.shards_written = all.size();
   return {};
 }

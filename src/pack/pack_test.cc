@@ -356,6 +356,19 @@ TEST_F(PackTest, StoppedByTheCallerItLeavesNoTemporaryFiles) {
   ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
 }
 
+TEST_F(PackTest, StoppedOnceAllIsWrittenItPublishesNothing) {
+  make_tree(200);
+  PackOptions stopping = options("out");
+  stopping.progress = [](const ProgressEvent& event) {
+    return event.phase != "write" || event.items < event.items_total;
+  };
+  EXPECT_EQ(pack(posix_storage(), stopping).status().code(), Code::stopped);
+  EXPECT_FALSE(fs::exists(path("out")));
+  auto report = pack(posix_storage(), options("out"));
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->shards_written, 0u);
+}
+
 TEST_F(PackTest, LargeSamplesGoThroughInPieces) {
   std::string large(40 << 20, '\0');
   std::mt19937_64 rng(3);

@@ -30,6 +30,12 @@ class ProgressMeter {
     if (progress_ && now() >= next_.load(std::memory_order_relaxed)) tell();
     return !stopped();
   }
+  // Tells the end of a phase, however short it was, so that a caller who wants no more is heard before what
+  // cannot be taken back. False: stop. For one thread, once the others are done.
+  bool finish() {
+    if (progress_ && !stopped()) tell();
+    return !stopped();
+  }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:

@@ -165,7 +165,7 @@ def test_a_signal_is_exit_code_4_and_the_next_run_goes_on(command: Command, tmp_
     files = {f"{n % 7}/{n:05}.bin": os.urandom(40_000) for n in range(1500)}
     write_tree(tmp_path / "tree", files)
     arguments = ["pack", tmp_path / "tree", tmp_path / "out", "--shards", "30", "--jobs", "1"]
-    for _ in range(20):  # on a busy machine it may be done before it hears of the signal
+    for _ in range(20):  # it may be publishing before the signal comes
         running = command.start(*arguments)
         deadline = time.monotonic() + 60
         while (
