@@ -10,6 +10,7 @@
 #include <array>
 #include <vector>
 
+#include "base/make_room.h"
 #include "decode/exif.h"
 #include "decode/jpeg_header.h"
 #include "decode/pixel_decoder.h"
@@ -123,8 +124,8 @@ Status JpegDecoder::read(const Region& region, RowsSink& sink) {
   row_bytes_ = (widest * (inks ? 4 : 3) + kRowSlack + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   rgb_row_bytes_ = widest * 3 + kRowSlack;
   const size_t all_rows = row_bytes_ * kRowsAtATime + 2 * kRowAlignment;
-  if (rows_.size() < all_rows) rows_.resize(all_rows);
-  if (inks && rgb_.size() < rgb_row_bytes_ * kRowsAtATime) rgb_.resize(rgb_row_bytes_ * kRowsAtATime);
+  grow(rows_, all_rows);
+  if (inks) grow(rgb_, rgb_row_bytes_ * kRowsAtATime);
   if (!guarded(read_region)) return failure();
   jpeg_abort_decompress(&info_);
   return {};
@@ -158,8 +159,14 @@ void JpegDecoder::read_region(JpegDecoder& self) {
     pixels[i] = inks ? &self.rgb_[i * self.rgb_row_bytes_] : rows[i] + 3 * in_front;
   }
   for (uint32_t remaining = region.height; remaining > 0;) {
-    const JDIMENSION count = jpeg_read_scanlines(&info, rows, std::min(remaining, kRowsAtATime));
-    if (count == 0) refuse_to_refill(&info);
+    // The library gives one or two rows a call; several at once are resized in half the time.
+    const JDIMENSION wanted = std::min(remaining, kRowsAtATime);
+    JDIMENSION count = 0;
+    while (count < wanted) {
+      const JDIMENSION more = jpeg_read_scanlines(&info, rows + count, wanted - count);
+      if (more == 0) refuse_to_refill(&info);
+      count += more;
+    }
     if (inks)
       for (uint32_t i = 0; i < count; ++i)
         inks_to_rgb(rows[i] + 4 * in_front, region.width, &self.rgb_[i * self.rgb_row_bytes_]);

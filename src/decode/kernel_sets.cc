@@ -13,6 +13,7 @@ const std::vector<KernelSet>& kernel_sets() {
   static const std::vector<KernelSet> sets = [] {
     std::vector<KernelSet> list;
 #ifdef PACKTRAIN_HAS_AVX2_KERNELS
+    if (has_avx2() && has_avx512()) list.push_back({"avx512", kAvx512Resample, kAvx2Pixels});
     if (has_avx2()) list.push_back({"avx2", kAvx2Resample, kAvx2Pixels});
 #endif
 #ifdef PACKTRAIN_HAS_NEON_KERNELS

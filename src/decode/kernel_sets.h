@@ -34,6 +34,8 @@ extern const PixelKernels kScalarPixels;
 bool has_avx2();  // and F16C, which every processor with AVX2 has
 extern const ResampleKernels kAvx2Resample;
 extern const PixelKernels kAvx2Pixels;
+bool has_avx512();  // with its byte and word instructions, and its multiplications that add up
+extern const ResampleKernels kAvx512Resample;
 #endif
 #ifdef PACKTRAIN_HAS_NEON_KERNELS
 extern const ResampleKernels kNeonResample;

@@ -21,19 +21,32 @@ TEST(KernelSetsTest, AllResizeToTheSameBytes) {
       axis.set(random_request(random));
       const uint32_t row_begin = axis.begin() - static_cast<uint32_t>(random() % (axis.begin() + 1));
       // Exactly as long as promised, so that a sanitizer sees a read too far.
-      const auto row = noise(size_t{3} * (axis.end() - row_begin), random);
-      std::vector<uint8_t> expected(size_t{3} * axis.outputs() + kRowSlack), actual(expected);
+      const auto count = static_cast<uint32_t>(1 + random() % 9);
+      std::vector<std::vector<uint8_t>> sources, references, results;
+      std::vector<const uint8_t*> from;
+      std::vector<uint8_t*> to_reference, to_result;
+      for (uint32_t i = 0; i < count; ++i) {
+        sources.push_back(noise(size_t{3} * (axis.end() - row_begin), random));
+        references.emplace_back(size_t{3} * axis.outputs() + kRowSlack);
+        results.push_back(references.back());
+        from.push_back(sources.back().data());
+        to_reference.push_back(references.back().data());
+        to_result.push_back(results.back().data());
+      }
       AcrossTable table;
-      kScalarResample.across(axis, row_begin, table, row.data(), expected.data());
+      kScalarResample.across(axis, row_begin, table, from.data(), to_reference.data(), count);
       set.resample.prepare(axis, row_begin, table);
-      set.resample.across(axis, row_begin, table, row.data(), actual.data());
-      expected.resize(size_t{3} * axis.outputs());
-      actual.resize(expected.size());
-      ASSERT_EQ(actual, expected) << set.name << " across, round " << round;
+      set.resample.across(axis, row_begin, table, from.data(), to_result.data(), count);
+      for (uint32_t i = 0; i < count; ++i) {
+        references[i].resize(size_t{3} * axis.outputs());
+        results[i].resize(references[i].size());
+        ASSERT_EQ(results[i], references[i]) << set.name << " across, round " << round << ", row " << i;
+      }
 
       const size_t bytes = 1 + random() % 700;
       const uint32_t output = static_cast<uint32_t>(random() % axis.outputs());
       const uint32_t taps = axis.span(output).count;
+      std::vector<uint8_t> expected, actual;
       std::vector<std::vector<uint8_t>> rows;
       std::vector<const uint8_t*> pointers;
       for (uint32_t tap = 0; tap < taps; ++tap)
@@ -147,7 +160,8 @@ TEST(KernelSetsTest, ThisMachineHasMoreThanTheReference) {
   EXPECT_EQ(kernel_names().front(), "neon");
 #else
   if (kernel_names().size() == 1) GTEST_SKIP() << "no vector kernels for this processor";
-  EXPECT_EQ(kernel_names().front(), "avx2");
+  EXPECT_EQ(kernel_names().front(), has_avx512() ? "avx512" : "avx2");
+  EXPECT_EQ(kernel_names().end()[-2], "avx2");
 #endif
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/make_room.h"
 #include "decode/kernel_sets.h"
 
 namespace packtrain {
@@ -20,8 +21,7 @@ double triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)
 
 void prepare_nothing(const ResizeAxis&, uint32_t, AcrossTable&) {}
 
-void across_scalar(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* from,
-                   uint8_t* to) {
+void row_across(const ResizeAxis& axis, uint32_t row_begin, const uint8_t* from, uint8_t* to) {
   for (uint32_t x = 0; x < axis.outputs(); ++x) {
     const auto [first, count] = axis.span(x);
     const int32_t* weights = axis.weights(x);
@@ -36,6 +36,11 @@ void across_scalar(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable
     *to++ = round_to_byte(green);
     *to++ = round_to_byte(blue);
   }
+}
+
+void across_scalar(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* const* from,
+                   uint8_t* const* to, uint32_t rows) {
+  for (uint32_t row = 0; row < rows; ++row) row_across(axis, row_begin, from[row], to[row]);
 }
 
 void down_scalar(const uint8_t* const* rows, const int32_t* weights, uint32_t count, size_t bytes,
@@ -59,9 +64,11 @@ void ResizeAxis::set(const Request& request) {
   const auto widest_possible =
       static_cast<size_t>(std::min<int64_t>(int64_t(std::ceil(support)) * 2 + 1, limit));
   stride_ = (widest_possible + kTapMultiple - 1) / kTapMultiple * kTapMultiple;
+  make_room(spans_, request.outputs);
   spans_.resize(request.outputs);
+  make_room(weights_, request.outputs * stride_);
   weights_.resize(request.outputs * stride_);
-  shares_.resize(widest_possible);
+  grow(shares_, widest_possible);
   begin_ = request.clamp_end;
   end_ = request.clamp_begin;
   widest_ = 1;

@@ -64,9 +64,10 @@ struct AcrossTable {
 struct ResampleKernels {
   // Makes the table for rows whose first pixel is source pixel `row_begin`.
   void (*prepare)(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table);
-  // Resizes one row of RGB pixels; `axis` and `row_begin` are those of `table`.
-  void (*across)(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable& table, const uint8_t* from,
-                 uint8_t* to);
+  // Resizes `rows` rows of RGB pixels, each to a place of its own; `axis` and `row_begin` are those of
+  // `table`. Several at once share what is known of an output.
+  void (*across)(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable& table,
+                 const uint8_t* const* from, uint8_t* const* to, uint32_t rows);
   // One output row of `bytes` bytes as the weighted sum of `count` rows; the weights are those of an axis.
   void (*down)(const uint8_t* const* rows, const int32_t* weights, uint32_t count, size_t bytes, uint8_t* to);
 };

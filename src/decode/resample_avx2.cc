@@ -1,6 +1,6 @@
-// Resizing with AVX2, exact: a 22-bit weight does not fit the 16-bit multiplier, so that each is split into
-// 14 high and 8 low bits, and the two sums are put together at the end. Both fit 32 bits for any pixels.
-#include "decode/kernel_sets.h"
+// Resizing with AVX2, exact: the sums of the high and of the low parts of the weights are put together at the
+// end. Both fit 32 bits for any pixels.
+#include "decode/resample_x86.h"
 
 #ifdef PACKTRAIN_HAS_AVX2_KERNELS
 
@@ -9,20 +9,15 @@
 
 #include <algorithm>
 
+#include "base/make_room.h"
+
 #define PACKTRAIN_RESAMPLE_AVX2 __attribute__((target("avx2")))
 
 namespace packtrain {
 
-namespace {
+namespace {}  // namespace
 
-constexpr uint32_t kTapsInGroup = 4;
-constexpr uint32_t kOutputsAtOnce = 4;
-constexpr uint32_t kLowBits = 8;
-constexpr size_t kGroupWords = 32;  // 16 high and 16 low halves
-
-// A group is four taps of one output: the lower 128 bits are for taps 0 and 1, the upper for 2 and 3, in the
-// order in which `spread` below puts the pixels: red, red, green, green, blue, blue, nothing.
-void prepare_avx2(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table) {
+void prepare_groups(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table) {
   const uint32_t groups = (axis.widest() + kTapsInGroup - 1) / kTapsInGroup;
   // Every output has as many taps. Those near the end start earlier, with weights of nothing, and stay in the
   // row.
@@ -31,7 +26,9 @@ void prepare_avx2(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table
   const uint32_t outputs = axis.outputs();
   const uint32_t padded = (outputs + kOutputsAtOnce - 1) / kOutputsAtOnce * kOutputsAtOnce;
   table.groups = groups;
+  make_room(table.first, padded);
   table.first.assign(padded, 0);
+  make_room(table.weights, size_t{padded} * groups * kGroupWords);
   table.weights.assign(size_t{padded} * groups * kGroupWords, 0);
   int16_t* words = table.weights.data();
   for (uint32_t x = 0; x < outputs; ++x) {
@@ -51,15 +48,21 @@ void prepare_avx2(const ResizeAxis& axis, uint32_t row_begin, AcrossTable& table
   }
 }
 
+namespace {
+
 PACKTRAIN_RESAMPLE_AVX2 inline __m256i join(__m256i high, __m256i low) {
   return _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
 }
 
-// Twelve bytes, four pixels, to words in the order of a group.
+PACKTRAIN_RESAMPLE_AVX2 inline __m128i load_bytes(const void* bytes) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
+}
+
+// Twelve bytes, four pixels, to words in the order of a group: taps 0 and 1 in the lower 128 bits.
 PACKTRAIN_RESAMPLE_AVX2 inline __m256i spread(const uint8_t* pixels) {
   const __m256i shuffle = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
                                            6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
-  const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pixels)));
+  const __m256i both = _mm256_broadcastsi128_si256(load_bytes(pixels));
   return _mm256_shuffle_epi8(both, shuffle);
 }
 
@@ -114,15 +117,70 @@ PACKTRAIN_RESAMPLE_AVX2 void across_groups(const AcrossTable& table, const uint8
   }
 }
 
-void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const uint8_t* from, uint8_t* to) {
-  switch (table.groups) {
-    case 1:
-      return across_groups<1>(table, from, to);
-    case 2:
-      return across_groups<2>(table, from, to);
-    default:
-      return across_groups<0>(table, from, to);
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i twice(const int16_t* words) {
+  return _mm256_broadcastsi128_si256(load_bytes(words));
+}
+
+// Red, green, blue and nothing of one output, rounded, of two rows: one in either 128 bits.
+template <uint32_t kGroups>
+PACKTRAIN_RESAMPLE_AVX2 inline __m256i weigh_both(const uint8_t* one, const uint8_t* other,
+                                                  const int16_t* words, uint32_t groups) {
+  const __m256i front =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
+  const __m256i back =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1));
+  __m256i high = _mm256_setzero_si256(), low = _mm256_set1_epi32(1 << (kWeightBits - 1));
+  for (uint32_t group = 0; group < (kGroups != 0 ? kGroups : groups); ++group) {
+    const size_t at = size_t{group} * kTapsInGroup * 3;
+    const __m256i pixels =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(load_bytes(one + at)), load_bytes(other + at), 1);
+    const __m256i first = _mm256_shuffle_epi8(pixels, front), second = _mm256_shuffle_epi8(pixels, back);
+    const int16_t* of_group = words + size_t{group} * kGroupWords;
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(first, twice(of_group)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(first, twice(of_group + 16)));
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(second, twice(of_group + 8)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(second, twice(of_group + 24)));
   }
+  return _mm256_srai_epi32(join(high, low), kWeightBits);
+}
+
+// Two rows at once: no sum has to be folded, and weights are fetched once for both.
+template <uint32_t kGroups>
+PACKTRAIN_RESAMPLE_AVX2 void rows_across(const AcrossTable& table, const uint8_t* const* from,
+                                         uint8_t* const* to) {
+  const uint32_t groups = kGroups != 0 ? kGroups : table.groups;
+  const size_t stride = size_t{groups} * kGroupWords;
+  const int16_t* words = table.weights.data();
+  const __m256i without_fourth =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+  const uint8_t *const one = from[0], *const other = from[1];
+  uint8_t *to_one = to[0], *to_other = to[1];
+  const uint32_t* first = table.first.data();
+  const uint32_t* end = first + table.first.size();
+  for (; first != end; first += kOutputsAtOnce) {
+    const auto output = [&](uint32_t i) PACKTRAIN_RESAMPLE_AVX2 {
+      return weigh_both<kGroups>(one + first[i], other + first[i], words + i * stride, groups);
+    };
+    const __m256i lower = _mm256_packs_epi32(output(0), output(1));
+    const __m256i upper = _mm256_packs_epi32(output(2), output(3));
+    words += kOutputsAtOnce * stride;
+    const __m256i pixels = _mm256_shuffle_epi8(_mm256_packus_epi16(lower, upper), without_fourth);
+    // Sixteen bytes for twelve, as above.
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to_one), _mm256_castsi256_si128(pixels));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to_other), _mm256_extracti128_si256(pixels, 1));
+    to_one += kOutputsAtOnce * 3;
+    to_other += kOutputsAtOnce * 3;
+  }
+}
+
+void across_avx2(const ResizeAxis&, uint32_t, const AcrossTable& table, const uint8_t* const* from,
+                 uint8_t* const* to, uint32_t rows) {
+  const auto of_two = table.groups == 1   ? rows_across<1>
+                      : table.groups == 2 ? rows_across<2>
+                                          : rows_across<0>;
+  uint32_t row = 0;
+  for (; row + 2 <= rows; row += 2) of_two(table, from + row, to + row);
+  if (row < rows) row_across_avx2(table, from[row], to[row]);
 }
 
 // The weights of two taps, side by side in every lane.
@@ -137,7 +195,7 @@ PACKTRAIN_RESAMPLE_AVX2 inline TapPair pair_of(const int32_t* weights, uint32_t 
 }
 
 PACKTRAIN_RESAMPLE_AVX2 inline __m256i widen(const uint8_t* bytes) {
-  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+  return _mm256_cvtepu8_epi16(load_bytes(bytes));
 }
 
 // Most images need few taps, whose weights are made once for a row; of many, they are made again for each
@@ -185,13 +243,24 @@ void down_avx2(const uint8_t* const* rows, const int32_t* weights, uint32_t coun
 
 }  // namespace
 
+void row_across_avx2(const AcrossTable& table, const uint8_t* from, uint8_t* to) {
+  switch (table.groups) {
+    case 1:
+      return across_groups<1>(table, from, to);
+    case 2:
+      return across_groups<2>(table, from, to);
+    default:
+      return across_groups<0>(table, from, to);
+  }
+}
+
 bool has_avx2() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   return has_f16c && __builtin_cpu_supports("avx2");
 }
 
-const ResampleKernels kAvx2Resample{prepare_avx2, across_avx2, down_avx2};
+const ResampleKernels kAvx2Resample{prepare_groups, across_avx2, down_avx2};
 
 }  // namespace packtrain
 

@@ -61,8 +61,7 @@ inline uint8x16_t pack(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
   return vcombine_u8(vqmovn_u16(lower), vqmovn_u16(upper));
 }
 
-void across_neon(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* from,
-                 uint8_t* to) {
+void row_across_neon(const ResizeAxis& axis, uint32_t row_begin, const uint8_t* from, uint8_t* to) {
   const uint8x16x4_t places = load_places(kTapBytes);
   constexpr uint8_t kWithoutFourth[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, kNone, kNone, kNone, kNone};
   const uint8x16_t without_fourth = vld1q_u8(kWithoutFourth);
@@ -79,6 +78,11 @@ void across_neon(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&,
     vst1q_u8(to, vqtbl1q_u8(pixels, without_fourth));
     to += kOutputsAtOnce * 3;
   }
+}
+
+void across_neon(const ResizeAxis& axis, uint32_t row_begin, const AcrossTable&, const uint8_t* const* from,
+                 uint8_t* const* to, uint32_t rows) {
+  for (uint32_t row = 0; row < rows; ++row) row_across_neon(axis, row_begin, from[row], to[row]);
 }
 
 // 16 columns a step.

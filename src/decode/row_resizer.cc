@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/make_room.h"
+
 namespace packtrain {
 
 namespace {
 
 constexpr size_t kMostHeldBytes = 8 << 20;
-
-// Grown only, never cleared: every row is written before it is read.
-template <class T>
-void grow(std::vector<T>& vector, size_t size) {
-  if (vector.size() < size) vector.resize(size);
-}
+constexpr uint32_t kRowsAtOnce = 4;  // across: as many as the widest vectors take
 
 }  // namespace
 
@@ -28,13 +25,15 @@ void RowResizer::start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_be
   output_ = &output;
   row_begin_ = row_begin;
   kernels_.prepare(x, row_begin, table_);
-  capacity_ = y.widest();
   const size_t source_bytes = size_t{3} * (x.end() - row_begin) + kRowSlack;
   const size_t output_bytes = size_t{3} * x.outputs() + kRowSlack;
-  order_ = source_bytes * capacity_ > kMostHeldBytes ? ResizeOrder::across_first : order;
-  held_bytes_ = order_ == ResizeOrder::down_first ? source_bytes : output_bytes;
+  order_ = source_bytes * y.widest() > kMostHeldBytes ? ResizeOrder::across_first : order;
+  const bool across_first = order_ == ResizeOrder::across_first;
+  held_bytes_ = across_first ? output_bytes : source_bytes;
+  // Rows that come at once must not overwrite those that the next output still needs.
+  capacity_ = y.widest() + (across_first ? kRowsAtOnce - 1 : 0);
   grow(held_, held_bytes_ * capacity_);
-  if (order_ == ResizeOrder::down_first) grow(half_resized_, source_bytes);
+  if (!across_first) grow(half_resized_, source_bytes);
   grow(output_row_, output_bytes);
   grow(taps_, y.widest());
   next_source_ = y.begin();
@@ -43,13 +42,19 @@ void RowResizer::start(const ResizeAxis& x, const ResizeAxis& y, uint32_t row_be
 
 void RowResizer::take_rows(const uint8_t* const* rows, uint32_t count) {
   count = std::min(count, y_->end() - next_source_);
-  for (uint32_t i = 0; i < count; ++i) {
-    uint8_t* held = held_row(next_source_++);
-    if (order_ == ResizeOrder::across_first) {
-      kernels_.across(*x_, row_begin_, table_, rows[i], held);
-    } else {
-      std::memcpy(held, rows[i], held_bytes_ - kRowSlack);
+  if (order_ == ResizeOrder::down_first) {
+    for (uint32_t i = 0; i < count; ++i) {
+      std::memcpy(held_row(next_source_++), rows[i], held_bytes_ - kRowSlack);
+      give_out();
     }
+    return;
+  }
+  for (uint32_t i = 0; i < count; i += kRowsAtOnce) {
+    const uint32_t at_once = std::min(count - i, kRowsAtOnce);
+    uint8_t* held[kRowsAtOnce];
+    for (uint32_t row = 0; row < at_once; ++row) held[row] = held_row(next_source_ + row);
+    kernels_.across(*x_, row_begin_, table_, rows + i, held, at_once);
+    next_source_ += at_once;
     give_out();
   }
 }
@@ -60,10 +65,11 @@ void RowResizer::give_out() {
     if (first + taps > next_source_) return;
     for (uint32_t tap = 0; tap < taps; ++tap) taps_[tap] = held_row(first + tap);
     const bool finished = order_ == ResizeOrder::across_first;
-    uint8_t* to = finished ? output_row_.data() : half_resized_.data();
+    uint8_t* const output = output_row_.data();
+    uint8_t* const to = finished ? output : half_resized_.data();
     kernels_.down(taps_.data(), y_->weights(next_output_), taps, held_bytes_ - kRowSlack, to);
-    if (!finished) kernels_.across(*x_, row_begin_, table_, to, output_row_.data());
-    output_->take_row(output_row_.data());
+    if (!finished) kernels_.across(*x_, row_begin_, table_, &to, &output, 1);
+    output_->take_row(output);
   }
 }
 

@@ -238,6 +238,29 @@ TEST(ImageReaderTest, TheSecondRoundAllocatesNothing) {
   EXPECT_GT(counted, 0u);
 }
 
+// The largest crop of a run may come in any of its epochs.
+TEST(ImageReaderTest, ACropLargerThanAnyBeforeAllocatesNothing) {
+  const auto image = encode(photo(1500, 1200), {.across = 2, .down = 2});
+  ImageSpec spec;
+  spec.width = spec.height = 96;
+  spec.type = PixelType::float32;
+  spec.normalise = true;
+  std::vector<std::byte> slot(spec.bytes());
+  spec.scale_low = 0.4;
+  spec.scale_high = 0.5;
+  const auto reader = reader_of(spec);
+  for (uint64_t key = 0; key < 3; ++key) ASSERT_TRUE(reader->read(image, key, slot).ok());
+  const auto larger = encode(photo(2000, 1600), {.across = 2, .down = 2});
+  ASSERT_TRUE(reader->read(larger, 0, slot).ok());  // libjpeg's memory grows with the image
+  ASSERT_TRUE(reader->read(larger, 1, slot).ok());
+  const uint64_t counted = allocation_count();
+  for (uint64_t key = 2; key < 40; ++key) {
+    const bool ok = reader->read(larger, key, slot).ok();
+    ASSERT_TRUE(ok);
+  }
+  EXPECT_EQ(allocation_count() - counted, 0u);
+}
+
 TEST(ImageReaderTest, ShrunkDecodingStaysClose) {
   const auto encoded = encode(photo(1200, 900), {.across = 2, .down = 2});
   ImageSpec exact = bytes_spec(100, 75), fast = exact;
