@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
+#include <new>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -11,6 +13,7 @@
 #include "base/fifo.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/make_room.h"
 #include "base/queue.h"
 #include "base/threads.h"
 #include "base/words.h"
@@ -193,10 +196,58 @@ TEST(FifoTest, AHandfulNeedsNoMoreMemoryHoweverManyPassThrough) {
   EXPECT_LE(fifo.capacity(), 32u);
 }
 
+TEST(FifoTest, NeedsNoMoreMemoryForAsManyAsItWasToldOf) {
+  Fifo<int> fifo;
+  fifo.reserve(100);
+  const size_t before = fifo.capacity();
+  for (int i = 0; i < 10'000; ++i) {
+    fifo.push(i);
+    if (fifo.size() == 100) {
+      for (int taken = 0; taken < 1 + i % 100; ++taken) fifo.pop();
+    }
+  }
+  EXPECT_EQ(fifo.capacity(), before);
+}
+
+TEST(MakeRoomTest, SizesThatVaryAskOnceForMemory) {
+  std::vector<int> kept;
+  make_room(kept, 100'000);
+  const size_t room = kept.capacity();
+  EXPECT_GE(room, 200'000u);
+  for (const size_t size : {3, 120'000, 200'000}) {
+    make_room(kept, size);
+    grow(kept, size);
+    EXPECT_EQ(kept.size(), size);
+    EXPECT_EQ(kept.capacity(), room);
+  }
+  grow(kept, 5);
+  EXPECT_EQ(kept.size(), 200'000u);
+  std::vector<int> small;
+  make_room(small, 1);
+  EXPECT_EQ(small.capacity() * sizeof(int), size_t{128} << 10);
+  std::vector<char> large;
+  make_room(large, 100 << 20);
+  EXPECT_LE(large.capacity(), size_t{101} << 20);
+}
+
 TEST(ThreadsTest, EveryWorkerRunsOnce) {
   std::atomic<uint32_t> sum = 0;
   run_on("workers", 4, [&](uint32_t worker) { sum += worker + 1; });
   EXPECT_EQ(sum, 10u);
+}
+
+TEST(ThreadsTest, WhatAWorkerThrowsReachesTheCallerWhenAllHaveEnded) {
+  for (const uint32_t thrower : {0U, 2U}) {
+    std::atomic<uint32_t> ended = 0;
+    const auto run = [&] {
+      run_on("workers", 4, [&](uint32_t worker) {
+        if (worker == thrower) throw std::bad_alloc();
+        ++ended;
+      });
+    };
+    EXPECT_THROW(run(), std::bad_alloc);
+    EXPECT_EQ(ended, 3U);
+  }
 }
 
 // While it lives no thread can be started: the stack that each would get is larger than any address space.

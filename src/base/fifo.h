@@ -11,6 +11,8 @@ namespace packtrain {
 template <class T>
 class Fifo {
  public:
+  // So that up to `items` at a time never ask for more memory.
+  void reserve(size_t items) { items_.reserve(2 * items); }
   bool empty() const { return first_ == items_.size(); }
   size_t size() const { return items_.size() - first_; }
   size_t capacity() const { return items_.capacity(); }

@@ -3,8 +3,11 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <exception>
 #include <string>
 #include <system_error>
+
+#include "base/mutex.h"
 
 namespace packtrain {
 
@@ -40,11 +43,23 @@ void Threads::join() {
 }
 
 void run_on(std::string_view name, uint32_t workers, const std::function<void(uint32_t worker)>& body) {
+  Mutex mutex;
+  std::exception_ptr trouble;  // of whichever worker met it first
+  const auto work = [&](uint32_t worker) {
+    try {
+      body(worker);
+    } catch (...) {
+      const Lock lock(mutex);
+      if (!trouble) trouble = std::current_exception();
+    }
+  };
   Threads threads;
   for (uint32_t worker = 1; worker < workers; ++worker) {
-    if (!threads.start(name, [&body, worker] { body(worker); }).ok()) break;
+    if (!threads.start(name, [&work, worker] { work(worker); }).ok()) break;
   }
-  body(0);
+  work(0);
+  threads.join();
+  if (trouble) std::rethrow_exception(trouble);
 }
 
 }  // namespace packtrain

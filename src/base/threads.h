@@ -31,6 +31,7 @@ class Threads {
 
 // Runs body(worker) on `workers` threads named `name`, the calling one among them, and waits for all. On
 // fewer where the system allows no more, so that workers must share their work, each taking what is left.
+// What a body throws (memory may run out) the caller gets when all have ended.
 void run_on(std::string_view name, uint32_t workers, const std::function<void(uint32_t worker)>& body);
 
 }  // namespace packtrain

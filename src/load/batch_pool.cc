@@ -10,6 +10,7 @@ namespace {
 
 // Of a sample: label, index, source, padding, replaced.
 constexpr size_t kFactBytes = 3 * sizeof(int64_t) + 2;
+constexpr size_t kUsualBatches = 64;  // so many come back without an allocation
 
 }  // namespace
 
@@ -128,7 +129,10 @@ void BatchPool::rest(bool rests) {
   std::vector<Idle> dropped;
   Lock lock(mutex_);
   rests_ = rests;
-  if (!rests) return;
+  if (!rests) {
+    idle_.reserve(kUsualBatches);
+    return;
+  }
   for (const Idle& idle : idle_) held_ -= idle.bytes;
   dropped.swap(idle_);
 }

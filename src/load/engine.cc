@@ -17,6 +17,7 @@ void add(std::atomic<double>& sum, double seconds) {
   sum.store(sum.load(std::memory_order_relaxed) + seconds, std::memory_order_relaxed);  // one writer each
 }
 
+constexpr uint64_t kMostReserved = 1 << 16;                 // reads that wait; of more, the list grows
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
 // To wake a thread is a good part of what next() costs the consumer. As long as it has batches to take,
 // one of the threads looks out instead: more and more seldom, so that a loader at rest costs next to nothing.
@@ -64,6 +65,12 @@ Engine::~Engine() {
 Status Engine::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
   PACKTRAIN_TRY(extents_.begin());
   planner_.begin(epoch, consumed, then);
+  {
+    Lock lock(mutex_);
+    const uint64_t batch = spec_.order.global_batch / spec_.order.world;
+    const uint64_t planned = limits_.planned_steps;
+    to_read_.reserve(planned * std::min(batch, kMostReserved / std::max<uint64_t>(planned, 1)));
+  }
   for (uint32_t i = 0; i < limits_.threads; ++i) {
     PACKTRAIN_ASSIGN(filler, Filler::make(spec_, *order_, limits_.memory, limits_.far));
     decoders_.push_back(std::make_unique<Decoder>());
