@@ -74,6 +74,13 @@ struct WriteOptions {
   bool resume = false;
   bool durable = true;   // fsync before the rename, and the folder after it
   bool replace = false;  // commit() over an existing object; otherwise that is Code::invalid
+  // Whether the bytes may stay in the system's memory once they are on the disk. Where they would be most of
+  // what is in it, whatever others read again and again is worth more. Of durable writers alone.
+  bool stay_in_memory = true;
+  // For the files of a folder that nobody knows yet, and that gets its name when all of them are there: where
+  // it saves something, the file has its own name from the start, and commit() leaves the folder's names to
+  // sync_folder(), once for all of them.
+  bool in_new_folder = false;
 };
 
 // The bytes of a whole object, readable for as long as this lives. Immutable.

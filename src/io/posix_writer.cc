@@ -26,6 +26,8 @@ constexpr uint64_t kAllocateFrom = uint64_t{1} << 20;
 // still being made: 256 MiB with their fsync took 0.6 times as long on ext4 as with all of it left to the
 // fsync.
 constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
+// What is so far behind has reached the disk, and nobody writes to its last page any more.
+constexpr uint64_t kBehindBytes = uint64_t{32} << 20;
 
 Status no_room(uint64_t size, uint64_t free, std::string_view part) {
   return Status(Code::no_room, "needs " + bytes_in_words(size) + ", but only " + bytes_in_words(free) +
@@ -77,6 +79,8 @@ class PosixWriter final : public Writer {
         size_(size),
         durable_(options.durable),
         replace_(options.replace),
+        stays_(options.stay_in_memory || !options.durable),
+        in_new_folder_(options.in_new_folder),
         end_(end) {}
 
   ~PosixWriter() override {
@@ -132,9 +136,14 @@ class PosixWriter final : public Writer {
     if (end_.load() < size_ && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
       return path_error(errno, "cannot set the length", part_);
     if (durable_ && ::fsync(descriptor_) != 0) return path_error(errno, "cannot write to disk", part_);
+    if (!stays_) (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
     // Some network filesystems tell only here that a write failed.
     const int closed = ::close(std::exchange(descriptor_, -1));
     if (closed != 0 && errno != EINTR) return path_error(errno, "cannot close", part_);
+    if (in_new_folder_) {
+      committed_ = true;
+      return {};
+    }
     if (int error = rename_file(part_.c_str(), path_.c_str(), replace_); error != 0)
       return path_error(error, "cannot give the finished file its name", path_);
     committed_ = true;
@@ -157,12 +166,15 @@ class PosixWriter final : public Writer {
     const uint64_t before = written_.fetch_add(bytes, std::memory_order_relaxed);
     if (before / kWritebackBytes == (before + bytes) / kWritebackBytes) return;
     ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // advice: its failure is fsync's to tell
+    // Bytes are written front to back, about. Where they are not, a page is kept, or read again: no harm.
+    if (!stays_ && before > kBehindBytes)
+      (void)::posix_fadvise(descriptor_, 0, static_cast<off_t>(before - kBehindBytes), POSIX_FADV_DONTNEED);
   }
 
   int descriptor_;  // -1 after commit() or discard()
   const std::string path_, part_;
   uint64_t size_;  // changed by resize() alone
-  const bool durable_, replace_;
+  const bool durable_, replace_, stays_, in_new_folder_;
   bool committed_ = false;
   std::atomic<uint64_t> end_;  // of the bytes written, or of the file where its length was set
   std::atomic<uint64_t> written_{0};
@@ -173,7 +185,8 @@ class PosixWriter final : public Writer {
 Result<std::unique_ptr<Writer>> create_posix_writer(std::string_view path, uint64_t size,
                                                     const WriteOptions& options) {
   PACKTRAIN_ASSIGN(target, kernel_path(path));
-  PACKTRAIN_ASSIGN(part, kernel_path(temporary_path(path, options.token)));
+  PACKTRAIN_ASSIGN(
+      part, kernel_path(options.in_new_folder ? std::string(path) : temporary_path(path, options.token)));
   // Never through a link that somebody else put there: a part is a new file, or one of ours.
   int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   if (!options.resume) flags |= O_EXCL;

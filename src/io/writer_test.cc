@@ -1,11 +1,15 @@
 // Writing: nothing is visible before commit(), parts can be taken up again, and a lack of room shows early.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "io/posix_file.h"
 #include "io/posix_paths.h"
 #include "io/test_storage.h"
 
@@ -47,6 +51,21 @@ TEST_P(WriterTest, NothingIsVisibleBeforeCommit) {
   EXPECT_EQ(writer->write_at(0, as_bytes("x")).code(), Code::invalid);
   writer->discard();  // of what is committed nothing is taken back
   EXPECT_EQ(get(storage(), path("a")), "abcdef");
+}
+
+TEST_P(WriterTest, FileOfANewFolderIsWholeOnceItIsCommitted) {
+  WriteOptions options;
+  options.in_new_folder = true;
+  auto writer = create("a", 6, options);
+  ASSERT_TRUE(writer->write_at(0, as_bytes("abcdef")).ok());
+  ASSERT_TRUE(writer->commit().ok());
+  EXPECT_EQ(names(true), Names{"a"});
+  EXPECT_EQ(get(storage(), path("a")), "abcdef");
+  EXPECT_EQ(writer->commit().code(), Code::invalid);
+  writer->discard();
+  EXPECT_EQ(names(true), Names{"a"});
+  create("b", 3, options)->discard();
+  EXPECT_EQ(names(true), Names{"a"});
 }
 
 TEST_P(WriterTest, BytesNeverWrittenAreZero) {
@@ -211,6 +230,45 @@ TEST(PosixWriterTest, CannotLeaveAPartInAReadOnlyFolder) {
   ASSERT_TRUE(posix_storage().make_folder(folder / "d").ok());
   ASSERT_EQ(::chmod((folder / "d").c_str(), 0500), 0);
   EXPECT_EQ(posix_storage().create(folder / "d/a", 1).status().code(), Code::io);
+}
+
+// The share of a file's pages that are in the system's memory. To read them would bring some there.
+double share_in_memory(const std::string& path) {
+  auto file = posix_storage().open(path);
+  EXPECT_TRUE(file.ok());
+  const auto& posix = dynamic_cast<const PosixFile&>(**file);
+  const size_t bytes = posix.size(), page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, posix.descriptor(), 0);
+  EXPECT_NE(mapped, MAP_FAILED);
+  std::vector<unsigned char> pages((bytes + page - 1) / page);
+  EXPECT_EQ(::mincore(mapped, bytes, pages.data()), 0);
+  ::munmap(mapped, bytes);
+  const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char at) { return (at & 1) != 0; });
+  return static_cast<double>(there) / static_cast<double>(pages.size());
+}
+
+TEST(PosixWriterTest, WhatMayNotStayInMemoryIsGivenBackOnTheWayAndAtTheEnd) {
+  TemporaryFolder folder;
+  const std::string piece(4 << 20, 'x');
+  constexpr uint64_t kPieces = 16;
+  const auto write = [&](const std::string& path, bool stays) {
+    auto writer = posix_storage().create(path, kPieces * piece.size(), {.stay_in_memory = stays});
+    ASSERT_TRUE(writer.ok());
+    for (uint64_t i = 0; i < kPieces; ++i)
+      ASSERT_TRUE((*writer)->write_at(i * piece.size(), as_bytes(piece)).ok());
+    ASSERT_TRUE((*writer)->commit().ok());
+  };
+  write(folder / "stays", true);
+  EXPECT_GT(share_in_memory(folder / "stays"), 0.9);
+  // What the system gives back when it is asked to, beside whatever else goes on here.
+  write(folder / "told", true);
+  const int descriptor = ::open((folder / "told").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+  ::close(descriptor);
+  if (share_in_memory(folder / "told") > 0.2) GTEST_SKIP() << "this filesystem gives no memory back";
+  write(folder / "goes", false);
+  EXPECT_LT(share_in_memory(folder / "goes"), 0.2);
+  EXPECT_TRUE(get(posix_storage(), folder / "goes") == std::string(kPieces * piece.size(), 'x'));
 }
 
 TEST(PosixWriterTest, NonDurableCommitIsVisibleToo) {

@@ -98,8 +98,10 @@ void warn_of_links(Catalog& catalog, const Source& source, uint64_t links) {
   catalog.skipped.special += links;
   catalog.warnings.push_back(
       printable(source.path) + " holds " + count_in_words(links) +
-      " links, which have no bytes of their own and are left out; make the archive with "
-      "tar --hard-dereference --dereference to keep what they lead to");
+      (links == 1 ? " link, which has no bytes of its own and is left out"
+                  : " links, which have no bytes of their own and are left out") +
+      "; make the archive with tar --hard-dereference --dereference, or zip -r without -y, to keep what they "
+      "lead to");
 }
 
 // Whether the members of a tar are samples of a WebDataset: a label beside its sample, or different fields of
@@ -202,9 +204,11 @@ Result<std::shared_ptr<Dataset>> open_members(ScanContext& context, const Source
 }
 
 // A dataset in memory of a zip's members, each a sample with one field.
-Result<std::shared_ptr<Dataset>> open_zip(ScanContext& context, const Source& source, const Format& format) {
+Result<std::shared_ptr<Dataset>> open_zip(ScanContext& context, const Source& source, const Format& format,
+                                          MembersLeftOut& links) {
   IndexBuilder builder;
   IndexOptions options;
+  options.links = &links;
   options.each_member = true;
   const size_t slash = source.path.rfind('/');
   const std::string name = source.path.substr(slash == std::string::npos ? 0 : slash + 1);
@@ -217,7 +221,8 @@ Result<std::shared_ptr<Dataset>> open_zip(ScanContext& context, const Source& so
 }
 
 Status add_zip(ScanContext& context, const Source& source, const Format& format) {
-  PACKTRAIN_ASSIGN(zip, open_zip(context, source, format));
+  MembersLeftOut links;
+  PACKTRAIN_ASSIGN(zip, open_zip(context, source, format, links));
   Members members;
   const auto number = static_cast<uint32_t>(context.out.catalog().containers.size());  // where it will be
   const size_t names_before = context.out.catalog().names.size();
@@ -240,6 +245,7 @@ Status add_zip(ScanContext& context, const Source& source, const Format& format)
       return add_container(context, source);
     }
   }
+  warn_of_links(context.out.catalog(), source, links.count);
   context.out.add_container(std::move(zip), source.name);
   return add_members(context, source, members, Origin::container);
 }

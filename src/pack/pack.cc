@@ -43,6 +43,8 @@ constexpr double kPlannerPatienceSeconds = 60;
 constexpr uint32_t kFarThreads = 32;      // hides the latency of a shared filesystem's metadata
 constexpr uint64_t kUnitBytes = 1 << 20;  // read, checked and written while it is in a core's own cache
 constexpr uint32_t kUnitSamples = 1024, kFarUnitSamples = 16;
+// A part of the memory granted: shards that take more of it, in all, do not stay in it.
+constexpr uint64_t kPartOfMemory = 16;
 constexpr size_t kDifferencesNamed = 20;  // how many differences are named
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -445,6 +447,7 @@ Status Packer::write(const Plan& plan) {
   WriteContext context{storage_, plan, *format_, fetcher, meter, part_, token_};
   context.fields = fields;
   context.durable = options_.sync;
+  context.stays_in_memory = bytes <= granted().memory / kPartOfMemory;
   context.skip_bad = options_.skip_bad - std::min(options_.skip_bad, left_out);
   context.threads = std::max(jobs, options_.reads != 0 ? options_.reads : far ? kFarThreads : jobs);
   context.unit_samples = far ? kFarUnitSamples : kUnitSamples;

@@ -244,8 +244,9 @@ Result<std::shared_ptr<ShardInWork>> PlannedWriter::open(Try&& attempt) {
   shard->widths.resize(layout.samples.size());
   shard->heights.resize(layout.samples.size());
   shard->units_left = shard->units.size();
-  PACKTRAIN_ASSIGN(writer, context_.storage.create(context_.shard_path(plan), layout.bytes,
-                                                   shard_write_options(context_)));
+  WriteOptions options = shard_write_options(context_);
+  options.stay_in_memory = context_.stays_in_memory;
+  PACKTRAIN_ASSIGN(writer, context_.storage.create(context_.shard_path(plan), layout.bytes, options));
   shard->writer = std::move(writer);
   return shard;
 }

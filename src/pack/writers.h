@@ -30,7 +30,8 @@ struct WriteContext {
   std::string token;          // of temporary names: unique to this process
   WrittenFields fields = {};  // for containers that are not planned
   bool durable = true;
-  uint64_t skip_bad = 0;  // samples that may be left out, in all
+  bool stays_in_memory = true;  // what is written front to back
+  uint64_t skip_bad = 0;        // samples that may be left out, in all
   uint32_t threads = 1;
   uint64_t unit_bytes = 0;    // about how much a thread takes at a time
   uint32_t unit_samples = 0;  // and how many samples at most
