@@ -37,8 +37,9 @@ void prepare_heap() {
   constexpr int kStep = 64 << 20,
                 kApart = 4 << 20;  // bytes; what is larger than the second is given back at once
   constexpr size_t kHugePage = size_t{2} << 20;
+  // All threads share this heap: one of their own would be of small pages, and each of them a fault.
   if (::mallopt(M_MMAP_THRESHOLD, kApart) == 0 || ::mallopt(M_TRIM_THRESHOLD, 2 * kStep) == 0 ||
-      ::mallopt(M_TOP_PAD, kStep) == 0)
+      ::mallopt(M_TOP_PAD, kStep) == 0 || ::mallopt(M_ARENA_MAX, 1) == 0)
     return;
   auto* grown = static_cast<std::byte*>(std::malloc(kApart / 2));  // more than is left of the heap by now
   if (grown == nullptr) return;

@@ -345,7 +345,8 @@ class TableIndexer {
   void add_field(Field& field, uint64_t begin, uint64_t end) {
     const ArrayColumn& column = *field.column;
     if (field.header == nullptr && column.pipeline.empty() && !column.parts.empty()) {
-      const uint64_t number = std::min(begin / column.part_bytes, uint64_t{column.parts.size() - 1});
+      const uint64_t last = column.parts.size() - 1;
+      const uint64_t number = last == 0 ? 0 : std::min(begin / column.part_bytes, last);
       const ArrayPart& part = column.parts[number];
       const uint64_t inside = begin - number * column.part_bytes;
       if (!part.hole && end - number * column.part_bytes <= column.part_bytes) {

@@ -4,7 +4,10 @@
 // The file form has a footer that places every batch; the stream form, which Hugging Face datasets keeps its
 // caches in, is walked from message to message. A file whose footer is lost is walked too, with `recover`.
 #include <algorithm>
+#include <exception>
+#include <utility>
 
+#include "base/threads.h"
 #include "format/arrow_records.h"
 #include "format/arrow_samples.h"
 #include "format/arrow_write.h"
@@ -12,6 +15,7 @@
 #include "format/pace.h"
 #include "format/table.h"
 #include "format/window.h"
+#include "io/grant.h"
 #include "packtrain/format.h"
 
 namespace packtrain {
@@ -19,7 +23,7 @@ namespace {
 
 // Batches that are taken together: many enough for reads to be on their way together, few enough that what is
 // known of them stays in the processor's cache.
-constexpr size_t kBatchesAtOnce = 8192;
+constexpr size_t kBatchesAtOnce = 4096;
 constexpr uint64_t kMetadataAtOnce = uint64_t{4} << 20;
 // Bytes in front of a batch's metadata and behind them that are read along: small buffers lie there, such as
 // the label of the batch before, and the offsets of this one.
@@ -141,56 +145,100 @@ class ArrowIndexer {
     return {};
   }
 
+  // Batches that are taken together.
+  struct Batches {
+    size_t first = 0, last = 0;  // of blocks_
+    std::vector<ArrowPlace> places;
+    std::vector<Status> damage;   // of each
+    std::vector<std::byte> held;  // of all places
+    Status read;
+  };
+
+  // While the samples of some batches are added, a second thread reads the metadata of the next ones.
   Status read_batches() {
     ArrowSamples samples = make_samples();
-    std::vector<ArrowPlace> places;
-    std::vector<Stretch> stretches;
-    std::vector<std::byte> held;  // of all places
-    for (size_t first = 0; first < blocks_.size();) {
-      places.clear();
-      stretches.clear();
-      uint64_t bytes = 0;
-      size_t last = first;
-      for (; last < blocks_.size() && places.size() < kBatchesAtOnce && bytes < kMetadataAtOnce; ++last) {
-        const ArrowBlock& block = blocks_[last];
-        ArrowPlace& place = places.emplace_back();
-        place.offset = block.offset;
-        place.held_offset = block.offset - std::min(block.offset, kBytesBefore);
-        const uint64_t metadata_end = block.offset + block.metadata_bytes;
-        const uint64_t end = metadata_end + std::min(kBytesBehind, footer_at_ - metadata_end);
-        stretches.push_back({place.held_offset, end - place.held_offset});
-        bytes += stretches.back().bytes;
-      }
-      if (held.size() < bytes) held.resize(static_cast<size_t>(bytes));
-      MutableBytes room = held;
-      std::vector<MutableBytes> rooms;
-      rooms.reserve(stretches.size());
-      for (const Stretch& stretch : stretches) {
-        rooms.push_back(room.first(static_cast<size_t>(stretch.bytes)));
-        places[rooms.size() - 1].held = rooms.back();
-        room = room.subspan(rooms.back().size());
-      }
-      PACKTRAIN_TRY(read_merged(storage_, file_, stretches, [&](size_t position, Bytes got) {
-        std::copy(got.begin(), got.end(), rooms[position].begin());
-        return Status();
-      }));
-      size_t sound = 0;
-      for (size_t i = 0; i < places.size(); ++i) {
-        const ArrowBlock& block = blocks_[first + i];
-        const Status status = take_block(block, places[i]);
-        if (!status.ok()) {
-          PACKTRAIN_TRY(samples.pass_over(block.offset, block.metadata_bytes + block.body_bytes, status));
-          continue;
-        }
-        if (sound != i) places[sound] = std::move(places[i]);
-        ++sound;
-      }
-      PACKTRAIN_TRY(samples.add(std::span(places).first(sound)));
-      first = last;
+    Batches now, next;
+    read(now, 0);
+    while (now.first < now.last) {
+      next.first = next.last = now.last;
+      std::exception_ptr trouble;
+      Threads ahead;
+      const bool more = now.last < blocks_.size();
+      const bool apart = more && affinity_cores() > 1 &&
+                         ahead
+                             .start("read batches",
+                                    [&] {
+                                      try {
+                                        read(next, now.last);
+                                      } catch (...) {
+                                        trouble = std::current_exception();
+                                      }
+                                    })
+                             .ok();
+      PACKTRAIN_TRY(now.read);
+      PACKTRAIN_TRY(add(now, samples));
+      ahead.join();
+      if (trouble) std::rethrow_exception(trouble);
       PACKTRAIN_TRY(pace_.tell_now(
-          {.phase = "index", .items = first, .items_total = blocks_.size(), .unit = "batches"}));
+          {.phase = "index", .items = now.last, .items_total = blocks_.size(), .unit = "batches"}));
+      if (more && !apart) read(next, now.last);
+      std::swap(now, next);
     }
     return samples.finish();
+  }
+
+  void read(Batches& batches, size_t first) {
+    batches.first = batches.last = first;
+    const size_t most = std::min(kBatchesAtOnce, blocks_.size() - first);
+    batches.places.clear();
+    batches.places.reserve(most);
+    std::vector<Stretch> stretches;
+    stretches.reserve(most);
+    uint64_t bytes = 0;
+    for (size_t& last = batches.last;
+         last < blocks_.size() && stretches.size() < kBatchesAtOnce && bytes < kMetadataAtOnce; ++last) {
+      const ArrowBlock& block = blocks_[last];
+      ArrowPlace& place = batches.places.emplace_back();
+      place.offset = block.offset;
+      place.held_offset = block.offset - std::min(block.offset, kBytesBefore);
+      const uint64_t metadata_end = block.offset + block.metadata_bytes;
+      const uint64_t end = metadata_end + std::min(kBytesBehind, footer_at_ - metadata_end);
+      stretches.push_back({place.held_offset, end - place.held_offset});
+      bytes += stretches.back().bytes;
+    }
+    // With some room to spare: the next ones may be a little longer, and memory of another length is new
+    // memory.
+    if (batches.held.size() < bytes)
+      batches.held = std::vector<std::byte>(static_cast<size_t>(bytes + bytes / 8));
+    batches.damage.assign(stretches.size(), {});
+    MutableBytes room = batches.held;
+    std::vector<MutableBytes> rooms;
+    rooms.reserve(stretches.size());
+    for (const Stretch& stretch : stretches) {
+      rooms.push_back(room.first(static_cast<size_t>(stretch.bytes)));
+      batches.places[rooms.size() - 1].held = rooms.back();
+      room = room.subspan(rooms.back().size());
+    }
+    batches.read = read_merged(storage_, file_, stretches, [&](size_t position, Bytes got) {
+      std::copy(got.begin(), got.end(), rooms[position].begin());
+      batches.damage[position] = take_block(blocks_[first + position], batches.places[position]);
+      return Status();
+    });
+  }
+
+  Status add(Batches& batches, ArrowSamples& samples) {
+    size_t sound = 0;
+    for (size_t i = 0; i < batches.places.size(); ++i) {
+      const ArrowBlock& block = blocks_[batches.first + i];
+      if (!batches.damage[i].ok()) {
+        PACKTRAIN_TRY(
+            samples.pass_over(block.offset, block.metadata_bytes + block.body_bytes, batches.damage[i]));
+        continue;
+      }
+      if (sound != i) batches.places[sound] = std::move(batches.places[i]);
+      ++sound;
+    }
+    return samples.add(std::span(batches.places).first(sound));
   }
 
   static Status take_block(const ArrowBlock& block, ArrowPlace& place) {

@@ -35,6 +35,7 @@ class SchemaWalk {
     if (fields.size() > kMostColumns) return too_many();
     for (size_t i = 0; i < fields.size(); ++i) {
       PACKTRAIN_ASSIGN(field, fields.at(i));
+      out_.column_nodes.push_back(out_.nodes);
       PACKTRAIN_ASSIGN(column, take_column(field));
       out_.columns.push_back(column);
     }
@@ -236,6 +237,11 @@ Result<ArrowBatch> ArrowBatch::parse(const FlatTable& header, const ArrowSchema&
   }
   if (nodes.count != schema.nodes || buffers.count != expected || variadic.count != schema.views)
     return Status(Code::corrupt, "a batch does not have the buffers of its columns");
+  for (const uint32_t node : schema.column_nodes) {
+    if (load_le<uint64_t>(nodes.bytes.data() + size_t{node} * kNodeBytes) != batch.rows_)
+      return Status(Code::corrupt, "a batch of " + std::to_string(rows) +
+                                       " rows has a column with another number of values");
+  }
   for (size_t i = 0; i < buffers.count; ++i) {
     const auto offset = load_le<int64_t>(buffers.bytes.data() + i * kBufferEntryBytes);
     const auto bytes = load_le<int64_t>(buffers.bytes.data() + i * kBufferEntryBytes + 8);

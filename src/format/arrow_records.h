@@ -91,7 +91,8 @@ struct ArrowColumn {
 struct ArrowSchema {
   std::vector<ArrowColumn> columns;  // `other` for what cannot be used
   uint32_t nodes = 0, buffers = 0, views = 0;
-  std::string_view huggingface;  // what Hugging Face datasets has put into its metadata: JSON
+  std::vector<uint32_t> column_nodes;  // the node of each column of the file itself
+  std::string_view huggingface;        // what Hugging Face datasets has put into its metadata: JSON
 };
 // `version` of the message: unions had one more buffer before version 5.
 Result<ArrowSchema> parse_arrow_schema(const FlatTable& schema, int16_t version);

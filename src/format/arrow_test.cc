@@ -209,6 +209,32 @@ TEST(ArrowTest, ADamagedBatchIsPassedOverWhenAsked) {
   EXPECT_LT(damage[0].offset, value);
 }
 
+TEST(ArrowTest, NoByteOfABatchsHeadLosesRowsInSilence) {
+  MemoryStorage storage;
+  std::vector<Row> rows;
+  for (int i = 0; i < 40; ++i) rows.push_back({std::to_string(i), i, {{"txt", std::to_string(i)}}});
+  ASSERT_TRUE(write(storage, "x", spec_of({"txt"}, true), rows).ok());
+  const std::string file = get(storage, "x");
+  const auto whole = open(storage, "x");
+  ASSERT_TRUE(whole.ok()) << whole.status().text();
+  ASSERT_EQ((*whole)->samples(), rows.size());
+  size_t refused = 0;
+  for (size_t at = 8; at < std::min<size_t>((*whole)->locate(0, 0).offset, 2000); ++at) {
+    for (const int byte : {0, 5, 255, file[at] ^ 1}) {
+      std::string damaged = file;
+      damaged[at] = static_cast<char>(byte);
+      put(storage, "y", damaged);
+      const auto dataset = open(storage, "y");
+      if (!dataset.ok()) {
+        ++refused;
+        continue;
+      }
+      EXPECT_EQ((*dataset)->samples(), rows.size()) << "byte " << at << " = " << (byte & 255);
+    }
+  }
+  EXPECT_GT(refused, 0u);
+}
+
 TEST(ArrowTest, AHundredThousandBatchesCostFewReads) {
   MemoryStorage storage;
   {

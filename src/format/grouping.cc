@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <set>
 #include <unordered_map>
 
@@ -16,21 +17,29 @@ constexpr size_t kManyMembers = 8;  // of one kind in one sample
 
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
 
+// Where the last component of a path begins. The C library looks at many letters at once.
+size_t component_begin(std::string_view path) {
+  if (path.empty()) return 0;
+  const auto* slash = static_cast<const char*>(::memrchr(path.data(), '/', path.size()));
+  return slash == nullptr ? 0 : static_cast<size_t>(slash - path.data()) + 1;
+}
+
 // webdataset's own members: "__name__" or what lies below it, at the top.
 bool is_meta_member(std::string_view name) {
+  if (!name.starts_with("__")) return false;
   std::string_view top = name.substr(0, name.find('/'));
   return top.size() >= 4 && top.starts_with("__") && top.ends_with("__");
 }
 
 std::string_view folder_of(std::string_view name) {
-  size_t slash = name.rfind('/');
-  if (slash == std::string_view::npos) return {};
-  std::string_view folder = name.substr(0, slash);
+  const size_t base = component_begin(name);
+  if (base == 0) return {};
+  std::string_view folder = name.substr(0, base - 1);
   while (folder.starts_with("./")) folder.remove_prefix(2);
   return folder == "." ? std::string_view() : folder;
 }
 
-std::string_view last_component(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view last_component(std::string_view path) { return path.substr(component_begin(path)); }
 
 // The bytes of `a` that are whole components shared with `b`.
 size_t common_components(std::string_view a, std::string_view b) {
@@ -45,8 +54,8 @@ size_t common_components(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<MemberName> split_member_name(std::string_view name, Divider divider) {
-  size_t base = name.rfind('/') + 1;
-  size_t dot = divider == Divider::first_dot ? name.find('.', base) : name.rfind('.');
+  const size_t base = component_begin(name);
+  const size_t dot = divider == Divider::first_dot ? name.find('.', base) : name.rfind('.');
   if (dot == std::string_view::npos || dot <= base || dot + 1 == name.size()) return std::nullopt;
   if (name[base] == '.' || is_meta_member(name)) return std::nullopt;
   return MemberName{name.substr(0, dot), name.substr(dot + 1)};
@@ -59,6 +68,8 @@ bool lacks_extension(std::string_view name) {
 }
 
 bool is_label_member(std::string_view name) {
+  // Nearly all others are told by their last letter.
+  if (name.empty() || lower(name.back()) != 's') return false;
   auto split = split_member_name(name);
   return split && split->field.size() == 3 && lower(split->field[0]) == 'c' &&
          lower(split->field[1]) == 'l' && lower(split->field[2]) == 's';
@@ -114,6 +125,12 @@ bool MemberList::divide(Divider divider) {
     auto split = split_member_name(name_of(member), divider);
     member.key_bytes = split ? static_cast<uint32_t>(split->key.size()) : kNoSample;
     if (!split) continue;
+    // Mostly the field that came after this one before, in lower case already.
+    if (const uint32_t next = last_field_ + 1 < fields_.size() ? last_field_ + 1 : 0;
+        next < fields_.size() && fields_[next] == split->field) {
+      member.field = last_field_ = next;
+      continue;
+    }
     lower_case.assign(split->field);
     std::transform(lower_case.begin(), lower_case.end(), lower_case.begin(), lower);
     member.field = field_id(lower_case);
@@ -212,6 +229,8 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
   if (!classes.empty()) out.set_classes(classes);
 
   std::vector<uint32_t> order = in_sample_order(adjacency);
+  // Of a single container; where there are many, each would ask for a little more than it has.
+  if (out.samples() == 0) out.reserve(order.size(), order.size(), names_.size(), names_.size());
   bool noted = false;
   for (size_t first = 0; first < order.size();) {
     size_t last = first + 1;
@@ -275,12 +294,14 @@ Status MemberList::add_sample(const uint32_t* first, const uint32_t* last, uint3
     const Member& member = members_[*at];
     for (const uint32_t* before = first; before != at; ++before) {
       if (members_[*before].field != member.field) continue;
+      const bool same_name = name_of(members_[*before]) == name_of(member);  // else .jpg beside .JPG
       return Status(Code::corrupt,
                     "field \"" + fields_[member.field] + "\" of sample " + printable(key(head)) +
                         " comes twice: " + printable(name_of(members_[*before])) + " @ " +
                         std::to_string(members_[*before].place.offset) + " and " +
                         printable(name_of(member)) + " @ " + std::to_string(member.place.offset) +
-                        "; an index cannot have both; packtrain pack takes the last, as tar would");
+                        "; an index cannot have both; packtrain pack " +
+                        (same_name ? "takes the last, as tar would" : "makes two samples of them"));
     }
     add_field(fields_[member.field], member, shard, out);
     if (member.place.label != kNoLabel) label = member.place.label;

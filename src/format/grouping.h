@@ -54,6 +54,7 @@ enum class Adjacency : uint8_t {
 // Members in the order of the container, about 64 bytes and the name each. One thread at a time.
 class MemberList {
  public:
+  void reserve(size_t members) { members_.reserve(members); }
   void add(std::string_view name, const MemberPlace& place);
   // A member that is made of slices of blocks; of its place, only the label is looked at.
   void add(std::string_view name, std::span<const Slice> slices, int64_t label);

@@ -1,10 +1,13 @@
 #include "format/hdf5_heap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
+#include "base/threads.h"
 #include "format/merged_reads.h"
 #include "io/cached_view.h"
+#include "io/grant.h"
 
 namespace packtrain {
 namespace {
@@ -22,6 +25,10 @@ constexpr uint64_t kHeapReadBytes = 512;                    // with small object
 constexpr size_t kMostRuns = 8;  // of values in order, which are merged and not sorted
 constexpr size_t kHeapViewValues = 128;
 constexpr uint64_t kHeapViewGap = uint64_t{64} << 10, kHeapViewBytes = uint64_t{256} << 20;
+
+// Threads take so many collections at a time; for less a thread does not pay.
+constexpr size_t kWalksAtOnce = 1024;
+constexpr uint32_t kMostHeapLookers = 4;
 
 uint64_t padded_object(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
 
@@ -124,14 +131,31 @@ class HeapWalker {
         const std::unique_ptr<CachedView> view =
             CachedView::of(file_.file(), file_.offset(start), end - start);
         if (!view) return {};  // the rest is read as if none of it were in memory
-        for (size_t i = first; i < last; ++i) {
-          if (!walks_[i].done) step(walks_[i], start, view->bytes());
-        }
+        look_at(first, last, start, *view);
         if (view->cut()) return Status(Code::corrupt, std::string(kCutWhileRead));
       }
       first = last;
     }
     return {};
+  }
+
+  // One step of the walks [first, last). No two of them have a value in common, so that threads share them.
+  void look_at(size_t first, size_t last, uint64_t base, const CachedView& view) {
+    const Bytes bytes = view.bytes();
+    const size_t takes = (last - first + kWalksAtOnce - 1) / kWalksAtOnce;
+    const auto workers = static_cast<uint32_t>(
+        std::min<size_t>(takes, std::clamp<uint32_t>(affinity_cores(), 1, kMostHeapLookers)));
+    std::atomic<size_t> next = 0;
+    run_on("look", workers, [&](uint32_t) {
+      for (size_t take = next++; take < takes; take = next++) {
+        const size_t begin = first + take * kWalksAtOnce, end = std::min(last, begin + kWalksAtOnce);
+        for (size_t i = begin; i < end; ++i) {
+          if (!walks_[i].done) step(walks_[i], base, bytes);
+        }
+        if (workers > 1)
+          view.leave(walks_[begin].start - base, (end < last ? walks_[end].start - base : bytes.size()));
+      }
+    });
   }
 
   // One step of every walk, in the order of the file.

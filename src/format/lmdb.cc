@@ -22,10 +22,22 @@ constexpr std::string_view kDataFile = "data.mdb";
 constexpr size_t kValuesLookedAt = 8;  // to learn what values without a name of their own are
 constexpr size_t kMetaHeadBytes = 64;  // of each: every kind of media shows by then
 
+// Letters, digits and marks of ASCII alone, as nearly all keys are. Without a way out of the loop, so that
+// the compiler looks at many at once.
+bool is_plain_ascii(std::string_view text) {
+  bool plain = true;
+  for (const char letter : text) plain &= letter >= 0x20 && letter < 0x7F;
+  return plain;
+}
+
 // A key as a name: text as it is, numbers in digits, all else in hexadecimal digits.
 void append_name(std::string_view key, bool integers, std::string& names) {
   if (integers && (key.size() == 4 || key.size() == 8)) {
     names += std::to_string(key.size() == 4 ? load_le<uint32_t>(key.data()) : load_le<uint64_t>(key.data()));
+    return;
+  }
+  if (is_plain_ascii(key)) {
+    names += key;
     return;
   }
   const bool controls = std::any_of(key.begin(), key.end(), [](char letter) {
@@ -73,6 +85,7 @@ class LmdbIndexer {
     if (!options_.each_member) PACKTRAIN_TRY(find_extension(extension));
     if (!options_.each_member && numbers_parts()) return add_numbered(members);
     std::string longer;
+    members.reserve(entries_.size());
     for (const Leaf& leaf : leaves_) {
       for (size_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
         const Entry& entry = entries_[i];

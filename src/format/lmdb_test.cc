@@ -387,6 +387,32 @@ TEST_F(LmdbTest, OnlyDatabaseMayHaveAName) {
   expect_corrupt(file({itself}), "used twice");
 }
 
+TEST(LmdbFileTest, ShortValuesAreAtHandOnceTheyWereRead) {
+  const TemporaryFolder folder;
+  Storage& storage = posix_storage();
+  const std::string path = folder / "a.lmdb";
+  const std::string large(64 << 10, 'l');
+  ASSERT_TRUE(write_values(storage, path, {{"a.txt", std::string(3000, 'a')}, {"b.bin", large}}).ok());
+  OpenOptions without_cache;
+  without_cache.cache = false;
+  auto dataset = open_dataset(storage, path, without_cache);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+  const auto field = [&](uint64_t sample, std::string_view name) {
+    return (*dataset)->locate(sample, (*dataset)->manifest().field_id(name));
+  };
+  EXPECT_FALSE((*dataset)->is_at_hand(field(0, "txt"))) << "it may have to come from a disk";
+  for (const auto& [sample, name] : {std::pair{0, "txt"}, {1, "bin"}}) {
+    std::vector<std::byte> bytes(field(sample, name).length);
+    ASSERT_TRUE((*dataset)->read_plain(field(sample, name), bytes).ok());
+  }
+  EXPECT_TRUE((*dataset)->is_at_hand(field(0, "txt")));
+  EXPECT_FALSE((*dataset)->is_at_hand(field(1, "bin")))
+      << "its copy takes longer than a thread may be held up";
+  FieldLocation outside = field(0, "txt");
+  outside.offset = uint64_t{1} << 40;
+  EXPECT_FALSE((*dataset)->is_at_hand(outside));
+}
+
 TEST_F(LmdbTest, WhatIsNotReadSaysSo) {
   expect_unsupported(make_leaf_file({{.key = "a", .value = "x", .flags = kLmdbDuplicates}}), "dupsort");
   std::string other = make_leaf_file({{"a.txt", "1"}});

@@ -75,7 +75,7 @@ std::string links_in_words(const MembersLeftOut& links) {
          " left out, which have no bytes of their own: " + names_in_words(links.names, links.count) +
          "; to keep what they lead to, make the archive again with that in their place: tar "
          "--hard-dereference "
-         "--dereference, or of a folder copied by cp -rL";
+         "--dereference, zip -r without -y, or of a folder copied by cp -rL";
 }
 
 std::string without_extension_in_words(const MembersLeftOut& files) {

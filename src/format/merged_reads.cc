@@ -1,13 +1,16 @@
 #include "format/merged_reads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "base/threads.h"
 #include "io/cached_read.h"
 #include "io/cached_view.h"
+#include "io/grant.h"
 
 namespace packtrain {
 namespace {
@@ -24,6 +27,9 @@ constexpr size_t kViewStretches = 128;
 constexpr uint64_t kViewGap = uint64_t{64} << 10;
 constexpr uint64_t kViewBytes = uint64_t{256} << 20;
 constexpr size_t kLookAhead = 4;  // stretches, of which the memory is asked in advance
+// Threads that look side by side take so many stretches at a time; for less a thread does not pay.
+constexpr size_t kTakenAtOnce = 1024;
+constexpr uint32_t kMostLookers = 4;
 
 using Each = std::function<Status(size_t, Bytes)>;
 
@@ -43,8 +49,9 @@ struct Piece {
 // One call of read_merged. One thread at a time.
 class MergedReads {
  public:
-  MergedReads(Storage& storage, const File& file, std::span<const Stretch> wanted, const Each& each)
-      : storage_(storage), file_(file), wanted_(wanted), each_(each), order_(wanted.size()) {
+  MergedReads(Storage& storage, const File& file, std::span<const Stretch> wanted, const Each& each,
+              EachCall calls)
+      : storage_(storage), file_(file), wanted_(wanted), each_(each), calls_(calls), order_(wanted.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
     const auto before = [&](size_t a, size_t b) { return wanted_[a].offset < wanted_[b].offset; };
     if (!std::is_sorted(order_.begin(), order_.end(), before))
@@ -77,24 +84,49 @@ class MergedReads {
     if (last - first < kViewStretches || (end - start) / (last - first) > kViewGap) return false;
     const std::unique_ptr<CachedView> view = CachedView::of(file_, start, end - start);
     if (!view) return false;
-    const Bytes all = view->bytes();
-    // Copied first, so that what somebody writes into the file meanwhile cannot change between check and use.
-    const auto hand_all = [&]() -> Status {
-      for (size_t at = first; at < last; ++at) {
-        if (at + kLookAhead < last)
-          __builtin_prefetch(all.data() + (wanted_[order_[at + kLookAhead]].offset - start));
-        const Stretch& stretch = wanted_[order_[at]];
-        const size_t bytes = static_cast<size_t>(stretch.bytes);
-        if (copied_.size() < bytes) copied_.resize(bytes);
-        std::copy_n(all.data() + (stretch.offset - start), bytes, copied_.data());
-        PACKTRAIN_TRY(each_(order_[at], Bytes(copied_).first(bytes)));
-      }
-      return {};
-    };
-    const Status status = hand_all();
+    const Status status = hand_all(first, last, start, *view);
     if (view->cut()) return Status(Code::corrupt, std::string(kCutWhileRead));
     PACKTRAIN_TRY(status);
     return true;
+  }
+
+  // Hands on order_[first, last) of what begins at `start`, by several threads where the caller allows it.
+  Status hand_all(size_t first, size_t last, uint64_t start, const CachedView& view) {
+    const size_t takes = (last - first + kTakenAtOnce - 1) / kTakenAtOnce;
+    if (calls_ == EachCall::one_by_one || takes < 2) return hand_some(first, last, start, view.bytes());
+    const auto workers = static_cast<uint32_t>(
+        std::min<size_t>(takes, std::clamp<uint32_t>(affinity_cores(), 1, kMostLookers)));
+    std::vector<Status> told(takes);
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> failed = false;
+    run_on("look", workers, [&](uint32_t) {
+      // Takes are begun in order, so that all in front of one that fails are finished too.
+      for (size_t take = next++; take < takes && !failed.load(std::memory_order_relaxed); take = next++) {
+        const size_t begin = first + take * kTakenAtOnce, end = std::min(last, begin + kTakenAtOnce);
+        told[take] = hand_some(begin, end, start, view.bytes());
+        const uint64_t after = end < last ? wanted_[order_[end]].offset - start : view.bytes().size();
+        view.leave(wanted_[order_[begin]].offset - start, after);
+        if (!told[take].ok()) failed.store(true, std::memory_order_relaxed);
+      }
+    });
+    for (const Status& status : told) PACKTRAIN_TRY(status);
+    return {};
+  }
+
+  Status hand_some(size_t first, size_t last, uint64_t start, Bytes all) const {
+    std::vector<std::byte> copied;
+    for (size_t at = first; at < last; ++at) {
+      if (at + kLookAhead < last)
+        __builtin_prefetch(all.data() + (wanted_[order_[at + kLookAhead]].offset - start));
+      const Stretch& stretch = wanted_[order_[at]];
+      const auto bytes = static_cast<size_t>(stretch.bytes);
+      // Copied first, so that what somebody writes into the file meanwhile cannot change between check and
+      // use.
+      if (copied.size() < bytes) copied.resize(bytes);
+      std::copy_n(all.data() + (stretch.offset - start), bytes, copied.data());
+      PACKTRAIN_TRY(each_(order_[at], Bytes(copied).first(bytes)));
+    }
+    return {};
   }
 
   Status read(size_t begin, size_t end) {
@@ -190,15 +222,15 @@ class MergedReads {
   const File& file_;
   const std::span<const Stretch> wanted_;
   const Each& each_;
+  const EachCall calls_;
   std::vector<size_t> order_;  // by place in the file
-  std::vector<std::byte> copied_;
 };
 
 }  // namespace
 
 Status read_merged(Storage& storage, const File& file, std::span<const Stretch> wanted,
-                   const std::function<Status(size_t, Bytes)>& each) {
-  return MergedReads(storage, file, wanted, each).run();
+                   const std::function<Status(size_t, Bytes)>& each, EachCall calls) {
+  return MergedReads(storage, file, wanted, each, calls).run();
 }
 
 }  // namespace packtrain

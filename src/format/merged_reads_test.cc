@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -67,6 +68,43 @@ TEST(MergedReadsTest, WhatIsInMemoryIsCopiedWithoutWhatLiesBetween) {
   CountingStorage counting(never_asked);
   expect_all(counting, **file, text);
   EXPECT_EQ(counting.reads_done(), 0U);
+}
+
+// Thousands of stretches in memory, the last of the file first.
+TEST(MergedReadsTest, SeveralThreadsTakeStretchesThatAreInMemoryEachOnce) {
+  const std::string text = some_text();
+  const std::string path = testing::TempDir() + "/merged_reads_apart." + std::to_string(::getpid());
+  ASSERT_TRUE(write_whole(posix_storage(), path, as_bytes(text)).ok());
+  auto file = posix_storage().open(path);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::remove(path);
+  constexpr size_t kStretches = 5000;
+  std::vector<Stretch> wanted;
+  for (size_t i = 0; i < kStretches; ++i) wanted.push_back({(kStretches - 1 - i) * 600, 50 + i % 7});
+  std::vector<std::string> got(kStretches);
+  std::vector<std::atomic<int>> calls(kStretches);
+  const auto take = [&](size_t position, Bytes bytes) {
+    ++calls[position];
+    got[position] = as_text(bytes);
+    return Status();
+  };
+  Status status = read_merged(posix_storage(), **file, wanted, take, EachCall::side_by_side);
+  ASSERT_TRUE(status.ok()) << status.text();
+  for (size_t i = 0; i < kStretches; ++i) {
+    EXPECT_EQ(calls[i], 1) << i;
+    EXPECT_EQ(got[i], text.substr(wanted[i].offset, wanted[i].bytes)) << i;
+  }
+  // Whoever meets a failure first: told is the one that lies first in the file.
+  for (int round = 0; round < 10; ++round) {
+    status = read_merged(
+        posix_storage(), **file, wanted,
+        [](size_t position, Bytes) {
+          return position % 1000 == 700 ? Status(Code::stopped, std::to_string(position)) : Status();
+        },
+        EachCall::side_by_side);
+    EXPECT_EQ(status.code(), Code::stopped);
+    EXPECT_EQ(status.message(), "4700");
+  }
 }
 
 TEST(MergedReadsTest, AFileThatIsCutMeanwhileIsAnError) {

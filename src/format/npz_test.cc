@@ -339,6 +339,15 @@ TEST(NpzTest, WhatNoRowCanBeReadFromIsASentence) {
   EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846975, 0), }").code(),
             Code::corrupt);
   EXPECT_TRUE(code("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (8,), }").ok());
+  for (const std::string word :
+       {"<i", "<f", "?", "float32", "<i3", "<f1", "<i0", "<i4x", "<i\x14", "<M8[ns", "<M4", "<q8"}) {
+    status = code("{'descr': '" + word + "', 'fortran_order': False, 'shape': (4,), }");
+    EXPECT_EQ(status.code(), Code::unsupported) << word;
+    EXPECT_NE(status.text().find("numpy.save"), std::string::npos) << status.text();
+  }
+  for (const std::string word :
+       {"|b1", "|i1", "<u2", "<i8", "<f2", "<f16", "<c8", "|S3", "<U2", "|V5", "<M8[ns]", "<m8[10us]"})
+    EXPECT_TRUE(code("{'descr': '" + word + "', 'fortran_order': False, 'shape': (4,), }").ok()) << word;
 }
 
 Result<std::shared_ptr<Dataset>> open_npy(Storage& storage, std::string_view path) {

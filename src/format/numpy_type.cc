@@ -1,6 +1,37 @@
 #include "format/numpy_type.h"
 
+#include "base/words.h"
+
 namespace packtrain {
+namespace {
+
+// Whether NumPy writes such a type: a letter, the bytes of an element (of 'U' its characters), and behind
+// those of dates their unit.
+bool is_known(char kind, uint64_t size, std::string_view digits, std::string_view rest) {
+  if (digits.empty()) return false;
+  switch (kind) {
+    case 'b':
+      return size == 1 && rest.empty();
+    case 'i':
+    case 'u':
+      return (size == 1 || size == 2 || size == 4 || size == 8) && rest.empty();
+    case 'f':
+      return (size == 2 || size == 4 || size == 8 || size == 12 || size == 16) && rest.empty();
+    case 'c':
+      return (size == 8 || size == 16 || size == 24 || size == 32) && rest.empty();
+    case 'S':
+    case 'U':
+    case 'V':
+      return rest.empty();
+    case 'm':
+    case 'M':
+      return size == 8 && (rest.empty() || (rest.starts_with('[') && rest.ends_with(']')));
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 NumpyType parse_numpy_type(std::string_view word) {
   using Kind = ArrayType::Kind;
@@ -11,9 +42,9 @@ NumpyType parse_numpy_type(std::string_view word) {
     word.remove_prefix(1);
   const char kind = records || word.empty() ? 'V' : word[0];
   uint64_t size = 0;
-  for (size_t i = 1; !records && i < word.size() && word[i] >= '0' && word[i] <= '9' && size < (1u << 30);
-       ++i)
-    size = size * 10 + static_cast<uint64_t>(word[i] - '0');
+  size_t end = 1;
+  for (; !records && end < word.size() && word[end] >= '0' && word[end] <= '9' && size < (1u << 30); ++end)
+    size = size * 10 + static_cast<uint64_t>(word[end] - '0');
   NumpyType found;
   found.type.item_bytes = kind == 'U' ? 4 * size : size;
   const bool whole = size == 1 || size == 2 || size == 4 || size == 8;
@@ -30,6 +61,11 @@ NumpyType parse_numpy_type(std::string_view word) {
   } else if (swapped && (records || size > 1 || kind == 'U')) {
     found.unusable = Status(Code::unsupported,
                             "is big-endian; save it again after array.astype(array.dtype.newbyteorder('<'))");
+  } else if (!records && !word.empty() && !is_known(kind, size, word.substr(1, end - 1), word.substr(end))) {
+    // A guess at the width would give samples of other bytes, or of none.
+    found.unusable = Status(Code::unsupported, "has elements of the type '" + printable(word) +
+                                                   "', which this version of packtrain does not know; save "
+                                                   "it again by numpy.save or numpy.savez");
   }
   return found;
 }

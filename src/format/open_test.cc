@@ -379,6 +379,30 @@ TEST_F(OpenTest, AnOlderIndexSurvivesEveryFailureOfReplacingIt) {
   }
 }
 
+TEST_F(OpenTest, AnIndexThatCannotBeMadeDurableIsNotPublished) {
+  std::string containers[] = {a_}, beside = a_ + ".packtrain";
+  std::vector<Faults> faults = {{.fail_sync_folder = 1}};
+  for (uint64_t nth = 1; nth <= 3; ++nth) {
+    faults.push_back({.fail_create = nth});
+    faults.push_back({.fail_write = nth});
+    faults.push_back({.fail_commit = nth});
+  }
+  std::string before;
+  for (const bool replaces : {false, true}) {
+    for (const Faults& fault : faults) {
+      FaultyStorage flaky(storage(), fault);
+      EXPECT_EQ(make_index(flaky, containers, {}).status().code(), Code::io);
+      EXPECT_EQ(storage().stat(beside).ok(), replaces);
+      if (replaces) {
+        EXPECT_EQ(get(storage(), beside + "/manifest.json"), before);
+      }
+      EXPECT_EQ(visible(storage(), folder_ / "set", /*parts=*/true).size(), replaces ? 5u : 2u);
+    }
+    ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+    before = get(storage(), beside + "/manifest.json");
+  }
+}
+
 TEST_F(OpenTest, IndexInsideADatasetIsRefused) {
   std::string containers[] = {a_}, folder = folder_ / "set/of.pt";
   MakeIndexOptions options;

@@ -2,8 +2,10 @@
 // labels and keys are read, other values are not. Values in compressed pages and in dictionaries become
 // slices of what those decode to. Everything else that Parquet can do is refused with advice.
 #include <algorithm>
+#include <atomic>
 
 #include "base/little_endian.h"
+#include "base/threads.h"
 #include "base/words.h"
 #include "format/grouping.h"
 #include "format/pace.h"
@@ -12,6 +14,7 @@
 #include "format/parquet_write.h"
 #include "format/table.h"
 #include "format/table_columns.h"
+#include "io/grant.h"
 #include "packtrain/codec.h"
 #include "packtrain/format.h"
 
@@ -20,6 +23,10 @@ namespace {
 
 constexpr uint64_t kFooterGuess = uint64_t{64} << 10;  // the footer of a file with few row groups
 constexpr uint64_t kBytesOfNames = 64;                 // of a value, to see what it is
+// Row groups that threads read at a time, and the rows of all of them.
+constexpr size_t kGroupsAtOnce = 8;
+constexpr uint64_t kRowsAtOnce = uint64_t{1} << 17;
+constexpr uint32_t kMostGroupReaders = 4;
 
 // The blocks of a column in one row group, as the index numbers them: those that samples use.
 struct ParquetBlocks {
@@ -40,8 +47,8 @@ struct ParquetBlocks {
   }
 };
 
-// Indexes one file. One thread at a time. Memory: the footer, and about 40 bytes for each value of a row
-// group; what it decodes on the way.
+// Indexes one file. One thread at a time; several read row groups. Memory: the footer, and about 40 bytes for
+// each value of a row group, or of a few small ones; what it decodes on the way.
 class ParquetIndexer {
  public:
   ParquetIndexer(Storage& storage, std::string_view path, const File& file, const IndexOptions& options,
@@ -58,11 +65,16 @@ class ParquetIndexer {
     if (!roles_.classes.empty() && options_.classes == nullptr) out_.set_classes(roles_.classes);
     shard_ = out_.add_shard(shard_spec(kParquet, path_, file_, options_));
     std::vector<bool> with_bytes(roles_.fields.size());
-    for (size_t i = 0; i < footer_.groups.size(); ++i) {
-      const Status status = add_group(footer_.groups[i], names, with_bytes);
-      if (!status.ok()) PACKTRAIN_TRY(pass_over(i, status));
-      PACKTRAIN_TRY(pace_.tell_now(
-          {.phase = "index", .items = i + 1, .items_total = footer_.groups.size(), .unit = "row groups"}));
+    std::vector<GroupValues> read;
+    for (size_t first = 0; first < footer_.groups.size(); first += read.size()) {
+      read_groups(first, read);
+      for (size_t i = first; i < first + read.size(); ++i) {
+        const Status status = add_group(footer_.groups[i], read[i - first], names, with_bytes);
+        read[i - first] = {};
+        if (!status.ok()) PACKTRAIN_TRY(pass_over(i, status));
+        PACKTRAIN_TRY(pace_.tell_now(
+            {.phase = "index", .items = i + 1, .items_total = footer_.groups.size(), .unit = "row groups"}));
+      }
     }
     for (size_t i = 0; i < with_bytes.size(); ++i) {
       const ParquetColumn& column = footer_.columns[roles_.fields[i]];
@@ -76,6 +88,15 @@ class ParquetIndexer {
   }
 
  private:
+  // What is read of one row group.
+  struct GroupValues {
+    std::vector<ParquetValues> values, paths;  // as roles_.fields
+    size_t fields_read = 0;
+    std::vector<int64_t> numbers;  // labels
+    ParquetValues keys;
+    Status status;
+  };
+
   Status read_footer() {
     const uint64_t size = file_.size();
     if (size < kParquetMagic.size() + kParquetTailBytes)
@@ -137,13 +158,13 @@ class ParquetIndexer {
     return {};
   }
 
-  Status read(const ParquetGroup& group, size_t leaf, Bring bring, ParquetValues& into) {
+  Status read(const ParquetGroup& group, size_t leaf, Bring bring, ParquetValues& into) const {
     ParquetPages pages(storage_, file_, footer_at_);
     return pages.read(footer_.leaves[leaf], footer_.chunks[group.first_chunk + leaf], group.rows, bring,
                       kLabelBytes, into);
   }
 
-  Status read_column(const ParquetGroup& group, size_t column, Bring bring, ParquetValues& into) {
+  Status read_column(const ParquetGroup& group, size_t column, Bring bring, ParquetValues& into) const {
     Status status = read(group, footer_.columns[column].value, bring, into);
     if (status.code() == Code::unsupported) status = with_advice(status);
     return status.ok() ? status : status.at("column " + printable(footer_.columns[column].name));
@@ -185,31 +206,58 @@ class ParquetIndexer {
                            printable(path_) + " OUT");
   }
 
-  Status add_group(const ParquetGroup& group, TableFieldNames& names, std::vector<bool>& with_bytes) {
+  // The groups from `first` on: as many small ones as threads can share, or one large one.
+  void read_groups(size_t first, std::vector<GroupValues>& into) const {
+    const uint32_t threads = std::clamp<uint32_t>(affinity_cores(), 1, kMostGroupReaders);
+    size_t count = 0;
+    uint64_t rows = 0;
+    do {
+      rows += std::min(footer_.groups[first + count].rows, kRowsAtOnce);
+      ++count;
+    } while (threads > 1 && count < kGroupsAtOnce && first + count < footer_.groups.size() &&
+             footer_.groups[first + count].rows <= kRowsAtOnce - std::min(rows, kRowsAtOnce));
+    into.resize(count);
+    std::atomic<size_t> next = 0;
+    run_on("read groups", static_cast<uint32_t>(std::min<size_t>(threads, count)), [&](uint32_t) {
+      for (size_t i = next++; i < count; i = next++)
+        into[i].status = read_group(footer_.groups[first + i], into[i]);
+    });
+  }
+
+  Status read_group(const ParquetGroup& group, GroupValues& into) const {
+    into = {};
     if (group.rows == 0) return {};
     const size_t fields = roles_.fields.size();
-    std::vector<ParquetValues> values(fields), paths(fields);
-    std::vector<ParquetBlocks> blocks(fields);
-    ParquetValues labels, keys;
-    for (size_t i = 0; i < fields; ++i) {
+    into.values.resize(fields);
+    into.paths.resize(fields);
+    for (size_t& i = into.fields_read; i < fields; ++i) {
       const size_t column = roles_.fields[i];
       const Bring bring = column == roles_.label_text ? Bring::short_values : Bring::nothing;
-      PACKTRAIN_TRY(read_column(group, column, bring, values[i]));
-      blocks[i].of = &values[i].blocks;
-      note_large_pages(column, values[i]);
+      PACKTRAIN_TRY(read_column(group, column, bring, into.values[i]));
       if (footer_.columns[column].path) {
-        Status status = read(group, *footer_.columns[column].path, Bring::all, paths[i]);
+        Status status = read(group, *footer_.columns[column].path, Bring::all, into.paths[i]);
         // A path is only a name: the bytes are there without it, and the key's will do.
-        if (status.code() == Code::unsupported) paths[i] = {};
+        if (status.code() == Code::unsupported) into.paths[i] = {};
         if (!status.ok() && status.code() != Code::unsupported) return status;
       }
     }
-    std::vector<int64_t> numbers;
     if (roles_.label != TableRoles::kNone) {
+      ParquetValues labels;
       PACKTRAIN_TRY(read_column(group, roles_.label, Bring::all, labels));
-      PACKTRAIN_TRY(take_labels(labels, numbers));
+      PACKTRAIN_TRY(take_labels(labels, into.numbers));
     }
-    if (roles_.key != TableRoles::kNone) PACKTRAIN_TRY(read_column(group, roles_.key, Bring::all, keys));
+    if (roles_.key != TableRoles::kNone) PACKTRAIN_TRY(read_column(group, roles_.key, Bring::all, into.keys));
+    return {};
+  }
+
+  Status add_group(const ParquetGroup& group, const GroupValues& read, TableFieldNames& names,
+                   std::vector<bool>& with_bytes) {
+    for (size_t i = 0; i < read.fields_read; ++i) note_large_pages(roles_.fields[i], read.values[i]);
+    PACKTRAIN_TRY(read.status);
+    if (group.rows == 0) return {};
+    const auto& [values, paths, fields, numbers, keys, status] = read;
+    std::vector<ParquetBlocks> blocks(fields);
+    for (size_t i = 0; i < fields; ++i) blocks[i].of = &values[i].blocks;
     PACKTRAIN_TRY(settle_names(values, names));
 
     std::string key, path;

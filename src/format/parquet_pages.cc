@@ -1,6 +1,7 @@
 #include "format/parquet_pages.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/little_endian.h"
 #include "format/merged_reads.h"
@@ -66,6 +67,14 @@ struct ParquetPages::Walk {
     const uint64_t body = offset + page.head_bytes;
     PACKTRAIN_TRY(take(page, body));
     return body + page.bytes;
+  }
+
+  // Takes the page at `place`, of which `known` was found, if there is one.
+  Status page(const ParquetPagePlace& place, const std::optional<ParquetPage>& known) {
+    const bool fits =
+        known && known->head_bytes <= place.bytes && known->bytes <= place.bytes - known->head_bytes;
+    if (fits) return take(*known, place.offset + known->head_bytes);
+    return page(place.offset, place.offset + place.bytes).status();
   }
 
   Status take(const ParquetPage& page, uint64_t body) {
@@ -292,6 +301,7 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
   }
   std::vector<Stretch> stretches;
   std::vector<std::byte> heads(std::min(places.size(), kPagesAtOnce) * kHeadGuess);
+  std::vector<std::optional<ParquetPage>> known(std::min(places.size(), kPagesAtOnce));
   for (size_t first = 0; first < places.size(); first += kPagesAtOnce) {
     const size_t count = std::min(kPagesAtOnce, places.size() - first);
     stretches.clear();
@@ -301,17 +311,20 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
       expected += places[i].bytes;
       stretches.push_back({places[i].offset, std::min(kHeadGuess, end - places[i].offset)});
     }
-    PACKTRAIN_TRY(read_merged(storage_, file_, stretches, [&](size_t position, Bytes got) {
+    const auto take_head = [&](size_t position, Bytes got) {
       std::copy(got.begin(), got.end(), heads.begin() + static_cast<ptrdiff_t>(position * kHeadGuess));
+      auto page = parse_parquet_page(got);
+      // Whatever is wrong with a head is told where it is taken.
+      known[position] = page.ok() ? std::optional(*page) : std::nullopt;
       return Status();
-    }));
+    };
+    PACKTRAIN_TRY(read_merged(storage_, file_, stretches, take_head, EachCall::side_by_side));
     for (size_t i = 0; i < count; ++i) {
       const ParquetPagePlace& place = places[first + i];
       if (place.first_row != out.rows.size()) return damaged;
       walk.held = Bytes(heads).subspan(i * kHeadGuess, static_cast<size_t>(stretches[i].bytes));
       walk.held_at = place.offset;
-      PACKTRAIN_ASSIGN(next, walk.page(place.offset, place.offset + place.bytes));
-      (void)next;
+      PACKTRAIN_TRY(walk.page(place, known[i]));
     }
   }
   if (out.rows.size() != rows)

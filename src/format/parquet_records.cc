@@ -241,6 +241,7 @@ Result<size_t> list_of_structs(ThriftReader& reader) {
 
 Status parse_group(ThriftReader& reader, ParquetFooter& footer) {
   ParquetGroup group;
+  bool has_rows = false;
   group.first_chunk = footer.chunks.size();
   const Status parsed = reader.structure([&](int16_t id, ThriftType type) -> Result<bool> {
     if (id == 1 && type == ThriftType::list) {
@@ -255,11 +256,13 @@ Status parse_group(ThriftReader& reader, ParquetFooter& footer) {
       PACKTRAIN_ASSIGN(rows, reader.integer());
       if (rows < 0) return Status(Code::corrupt, "a row group has a negative number of rows");
       group.rows = static_cast<uint64_t>(rows);
+      has_rows = true;
       return true;
     }
     return false;
   });
   PACKTRAIN_TRY(parsed);
+  if (!has_rows) return Status(Code::corrupt, "a row group does not say how many rows it has");
   if (footer.chunks.size() - group.first_chunk != footer.leaves.size())
     return Status(Code::corrupt, "a row group does not have a chunk for each column");
   footer.groups.push_back(group);
@@ -307,7 +310,14 @@ std::string_view parquet_encoding_name(int64_t encoding) {
 Result<ParquetFooter> parse_parquet_footer(Bytes bytes) {
   ThriftReader reader(bytes);
   ParquetFooter footer;
+  std::optional<int64_t> rows;
+  bool has_groups = false;
   const Status parsed = reader.structure([&](int16_t id, ThriftType type) -> Result<bool> {
+    if (id == 3 && type == ThriftType::i64) {
+      PACKTRAIN_ASSIGN(value, reader.integer());
+      rows = value;
+      return true;
+    }
     if (type != ThriftType::list || (id != 2 && id != 4 && id != 5)) return false;
     PACKTRAIN_ASSIGN(count, list_of_structs(reader));
     if (id == 2) {
@@ -319,11 +329,20 @@ Result<ParquetFooter> parse_parquet_footer(Bytes bytes) {
       if (!footer.columns.empty()) return Status(Code::corrupt, "the footer has two schemas");
       PACKTRAIN_TRY(ParquetSchemaWalk(elements, footer).run());
     }
+    has_groups |= id == 4;
     for (size_t i = 0; i < count && id == 4; ++i) PACKTRAIN_TRY(parse_group(reader, footer));
     for (size_t i = 0; i < count && id == 5; ++i) PACKTRAIN_TRY(parse_pair(reader, footer));
     return true;
   });
   PACKTRAIN_TRY(parsed);
+  // What is missing or of another type would otherwise be rows that nobody misses.
+  if (footer.columns.empty() || !rows || !has_groups)
+    return Status(Code::corrupt, "the footer lacks its schema, its number of rows or its row groups");
+  auto left = static_cast<uint64_t>(*rows);
+  for (const ParquetGroup& group : footer.groups) left -= group.rows;  // may wrap, and is not 0 then
+  if (*rows < 0 || left != 0)
+    return Status(Code::corrupt,
+                  "the row groups do not have the " + std::to_string(*rows) + " rows that the footer names");
   return footer;
 }
 
@@ -406,9 +425,13 @@ Result<std::vector<ParquetPagePlace>> parse_parquet_offset_index(Bytes index) {
   return places;
 }
 
-Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector<uint32_t>& numbers) {
-  Status damaged(Code::corrupt, "the levels or numbers of a page are damaged");
-  if (bits > 32) return damaged;
+namespace {
+
+// Calls take(number, times) for `count` numbers, equal ones of a run at once.
+template <class Take>
+Status take_runs(Bytes runs, uint32_t bits, uint64_t count, const Take& take) {
+  const auto damaged = [] { return Status(Code::corrupt, "the levels or numbers of a page are damaged"); };
+  if (bits > 32) return damaged();
   const uint32_t mask = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
   size_t at = 0;
   const auto number_at = [&](uint64_t bit) {
@@ -420,7 +443,7 @@ Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector
   for (uint64_t left = count; left > 0;) {
     uint64_t head = 0;
     for (int shift = 0;; shift += 7) {
-      if (at == runs.size() || shift > 56) return damaged;
+      if (at == runs.size() || shift > 56) return damaged();
       const auto byte = std::to_integer<uint64_t>(runs[at++]);
       head |= (byte & 0x7F) << shift;
       if (byte < 0x80) break;
@@ -428,28 +451,34 @@ Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector
     if ((head & 1) == 0) {  // so many times one number
       const uint64_t times = head >> 1;
       const size_t bytes = (bits + 7) / 8;
-      if (bytes > runs.size() - at || times == 0 || times > left) return damaged;
-      numbers.insert(numbers.end(), static_cast<size_t>(times), number_at(0));
+      if (bytes > runs.size() - at || times == 0 || times > left) return damaged();
+      take(number_at(0), static_cast<size_t>(times));
       at += bytes;
       left -= times;
       continue;
     }
     // Groups of eight numbers, the last one filled up.
     const uint64_t groups = head >> 1;
-    if (groups == 0 || (bits > 0 && groups > (runs.size() - at) / bits) || groups > count) return damaged;
+    if (groups == 0 || (bits > 0 && groups > (runs.size() - at) / bits) || groups > count) return damaged();
     const uint64_t now = std::min<uint64_t>(groups * 8, left);
-    for (uint64_t i = 0; i < now; ++i) numbers.push_back(number_at(i * bits));
+    for (uint64_t i = 0; i < now; ++i) take(number_at(i * bits), size_t{1});
     at += static_cast<size_t>(groups * bits);
     left -= now;
   }
   return {};
 }
 
+}  // namespace
+
+Status parse_parquet_runs(Bytes runs, uint32_t bits, uint64_t count, std::vector<uint32_t>& numbers) {
+  return take_runs(runs, bits, count,
+                   [&](uint32_t number, size_t times) { numbers.insert(numbers.end(), times, number); });
+}
+
 Status parse_parquet_levels(Bytes levels, uint32_t highest, uint64_t values, std::vector<bool>& present) {
-  std::vector<uint32_t> numbers;
-  PACKTRAIN_TRY(parse_parquet_runs(levels, static_cast<uint32_t>(std::bit_width(highest)), values, numbers));
-  for (const uint32_t level : numbers) present.push_back(level == highest);
-  return {};
+  return take_runs(
+      levels, static_cast<uint32_t>(std::bit_width(highest)), values,
+      [&](uint32_t level, size_t times) { present.insert(present.end(), times, level == highest); });
 }
 
 }  // namespace packtrain

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/little_endian.h"
 #include "format/parquet_records.h"
 #include "io/test_storage.h"
 #include "packtrain/format.h"
@@ -94,6 +95,28 @@ TEST(ParquetTest, ADamagedRowGroupIsPassedOverWhenAsked) {
   EXPECT_EQ((*saved)->samples(), 1500u);
   EXPECT_EQ(*(*saved)->path(1000, 0), "k2000.jpg");
   EXPECT_EQ(damage.size(), 1u);
+}
+
+TEST(ParquetTest, NoByteOfTheFooterLosesRowsInSilence) {
+  MemoryStorage storage;
+  ASSERT_TRUE(write(storage, "x", 1100, true).ok());
+  const std::string file = get(storage, "x");
+  const auto footer_bytes = load_le<uint32_t>(file.data() + file.size() - 8);
+  size_t refused = 0;
+  for (size_t at = file.size() - 8 - footer_bytes; at < file.size() - 8; ++at) {
+    for (const int byte : {0, 255, file[at] ^ 1, file[at] ^ 16}) {
+      std::string damaged = file;
+      damaged[at] = static_cast<char>(byte);
+      put(storage, "y", damaged);
+      const auto dataset = open_parquet(storage, "y");
+      if (!dataset.ok()) {
+        ++refused;
+        continue;
+      }
+      EXPECT_EQ((*dataset)->samples(), 1100u) << "byte " << at << " = " << (byte & 255);
+    }
+  }
+  EXPECT_GT(refused, 0u);
 }
 
 TEST(ParquetTest, WhatCannotBeWrittenIsRefused) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
+#include <latch>
 #include <string_view>
 #include <utility>
 
@@ -69,6 +71,65 @@ Result<std::string> free_name(Storage& storage, const std::string& target, std::
                                    printable(target) + ".tmp-");
 }
 
+std::string seal(IndexBuilder::Finished& finished, std::string index_hash, std::string names_hash) {
+  finished.manifest.files = {
+      {"index.npz", finished.index_npz.size(), std::move(index_hash)},
+      {"names.npz", finished.names_npz.size(), std::move(names_hash)},
+  };
+  return finished.manifest.encode();
+}
+
+// Counts down when it goes, also where something was thrown.
+struct Counted {
+  explicit Counted(std::latch& counts) : latch(counts) {}
+  ~Counted() { latch.count_down(); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::latch& latch;
+};
+
+// Writes the three files into the folder `part`, which nobody knows yet.
+Status write_files(Storage& storage, const std::string& part, IndexBuilder::Finished& finished,
+                   bool durable) {
+  const WriteOptions options{.durable = durable, .replace = true, .in_new_folder = true};
+  struct Written {
+    std::string_view name;
+    Bytes bytes;
+    std::string hash = {};
+    Status status = {};
+  };
+  const auto write = [&](Written& file) -> Status {
+    PACKTRAIN_ASSIGN(writer, storage.create(part + "/" + std::string(file.name), file.bytes.size(), options));
+    Status status = writer->write_at(0, file.bytes);
+    return status.ok() ? writer->commit() : status;
+  };
+  Written files[] = {{.name = "index.npz", .bytes = as_bytes(finished.index_npz)},
+                     {.name = "names.npz", .bytes = as_bytes(finished.names_npz)},
+                     {.name = kManifest, .bytes = {}}};
+  constexpr size_t kHashed = 2;
+  // Side by side, because each waits for the disk. The manifest comes last, so that whoever writes it waits
+  // for hashes that others have begun to take.
+  std::latch hashed(kHashed);
+  std::string text;
+  std::atomic<size_t> next = 0;
+  const uint32_t apart = durable ? std::size(files) : finished.names_npz.size() >= kWrittenApart ? 2 : 1;
+  run_on("write index", apart, [&](uint32_t) {
+    for (size_t i = next++; i < std::size(files); i = next++) {
+      if (i < kHashed) {
+        const Counted counted(hashed);
+        files[i].hash = xxh128_hex(files[i].bytes);
+      } else {
+        hashed.wait();
+        text = seal(finished, std::move(files[0].hash), std::move(files[1].hash));
+        files[i].bytes = as_bytes(text);
+      }
+      files[i].status = write(files[i]);
+    }
+  });
+  for (const Written& file : files) PACKTRAIN_TRY(file.status);
+  return durable ? storage.sync_folder(part) : Status();
+}
+
 Status put_in_place(Storage& storage, const std::string& part, const std::string& target) {
   Result<Occupant> occupant = look_at(storage, target);
   if (!occupant.ok() && occupant.status().code() != Code::not_found) return occupant.status();
@@ -87,11 +148,7 @@ Status put_in_place(Storage& storage, const std::string& part, const std::string
 }  // namespace
 
 std::string seal_manifest(IndexBuilder::Finished& finished) {
-  finished.manifest.files = {
-      {"index.npz", finished.index_npz.size(), xxh128_hex(as_bytes(finished.index_npz))},
-      {"names.npz", finished.names_npz.size(), xxh128_hex(as_bytes(finished.names_npz))},
-  };
-  return finished.manifest.encode();
+  return seal(finished, xxh128_hex(as_bytes(finished.index_npz)), xxh128_hex(as_bytes(finished.names_npz)));
 }
 
 Status check_index_place(Storage& storage, const std::string& folder, const PublishOptions& options) {
@@ -122,24 +179,9 @@ Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::
                      const PublishOptions& options) {
   PACKTRAIN_TRY(check_index_place(storage, folder, options));
   PACKTRAIN_ASSIGN(part, free_name(storage, folder, ""));
-  const std::string manifest = seal_manifest(finished);
-  const WriteOptions write{.durable = options.durable, .replace = true};
   const auto write_all = [&]() -> Status {
     PACKTRAIN_TRY(storage.make_folder(part));
-    // Side by side, because each waits for the disk.
-    const std::array<std::pair<std::string_view, Bytes>, 3> files = {{
-        {"index.npz", as_bytes(finished.index_npz)},
-        {"names.npz", as_bytes(finished.names_npz)},
-        {kManifest, as_bytes(manifest)},
-    }};
-    std::array<Status, files.size()> written;
-    std::atomic<size_t> next = 0;
-    const bool apart = options.durable || finished.names_npz.size() >= kWrittenApart;
-    run_on("write index", apart ? files.size() : 1, [&](uint32_t) {
-      for (size_t i = next++; i < files.size(); i = next++)
-        written[i] = write_whole(storage, part + "/" + std::string(files[i].first), files[i].second, write);
-    });
-    for (const Status& status : written) PACKTRAIN_TRY(status);
+    PACKTRAIN_TRY(write_files(storage, part, finished, options.durable));
     return put_in_place(storage, part, folder);
   };
   Status status = write_all();

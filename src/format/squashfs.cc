@@ -28,7 +28,8 @@ struct Label {
   size_t file;
 };
 
-// The labels of all samples. Compressed parts that hold several are decoded once. One thread at a time.
+// The labels of all samples. Compressed parts that hold several are decoded once. One thread at a time;
+// several look at the labels.
 class Labels {
  public:
   Labels(Storage& storage, const File& file, const SquashWalk& walk)
@@ -61,9 +62,10 @@ class Labels {
       first.push_back(i);
     }
     first.push_back(wanted.size());
-    return read_merged(storage_, file_, stretches, [&](size_t position, Bytes stored) {
+    const auto take_all = [&](size_t position, Bytes stored) {
       return take(std::span(wanted).subspan(first[position], first[position + 1] - first[position]), stored);
-    });
+    };
+    return read_merged(storage_, file_, stretches, take_all, EachCall::side_by_side);
   }
 
   int64_t operator[](size_t file) const { return labels_.empty() ? kNoLabel : labels_[file]; }
@@ -76,11 +78,12 @@ class Labels {
   Status take(std::span<const Label> labels, Bytes stored) {
     const SquashPart& part = *labels.front().part;
     Bytes raw = stored;
+    std::vector<std::byte> decoded;
     if (part.kind == PartKind::compressed) {
-      decoded_.resize(part.raw);
-      Status status = decode({{std::string(walk_.coding().codec)}}, stored, decoded_);
+      decoded.resize(part.raw);
+      Status status = decode({{std::string(walk_.coding().codec)}}, stored, decoded);
       if (!status.ok()) return status.at("@ " + std::to_string(part.offset));
-      raw = decoded_;
+      raw = decoded;
     }
     for (const Label& label : labels) {
       const uint64_t start = part.kind == PartKind::compressed ? label.start : 0;
@@ -94,7 +97,6 @@ class Labels {
   const File& file_;
   const SquashWalk& walk_;
   std::vector<int64_t> labels_;
-  std::vector<std::byte> decoded_;
 };
 
 // Adds what the walk found to an index, whose shard `shard` is the image.
@@ -166,6 +168,7 @@ Status index_squashfs(Storage& storage, std::string_view path, const IndexOption
   if (!status.ok()) return status.at(path);
   const uint32_t shard = out.add_shard(shard_spec(kSquashfs, path, *file, options));
   MemberList members;
+  members.reserve(walk.files().size());
   Members adding(walk, shard, out);
   for (size_t i = 0; i < walk.files().size(); ++i) adding.add(walk.files()[i], labels[i], members);
   status = members.add_samples(Adjacency::irrelevant, shard, options, out);

@@ -82,7 +82,7 @@ Result<const SquashTable::Decoded*> SquashTable::block(uint64_t at) {
   return last_ = &kept_.emplace(at, std::move(decoded)).first->second;
 }
 
-Status SquashTable::read(SquashPlace& place, MutableBytes into) {
+Status SquashTable::read_across(SquashPlace& place, MutableBytes into) {
   while (!into.empty()) {
     PACKTRAIN_ASSIGN(found, block(place.block));
     if (place.offset > found->bytes.size() ||

@@ -1,6 +1,7 @@
 // The metadata of a SquashFS image as streams of bytes, read and decoded by need.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -40,7 +41,16 @@ class SquashTable {
       : window_(storage, file), end_(end), coding_(coding) {}
 
   // Fills `into` and moves `place` behind it. What leads out of the table is Code::corrupt.
-  Status read(SquashPlace& place, MutableBytes into);
+  Status read(SquashPlace& place, MutableBytes into) {
+    // Nearly all records lie in the block of the one before.
+    if (last_ != nullptr && last_at_ == place.block && place.offset < last_->bytes.size() &&
+        into.size() < last_->bytes.size() - place.offset) {
+      std::copy_n(last_->bytes.data() + place.offset, into.size(), into.data());
+      place.offset += static_cast<uint32_t>(into.size());
+      return {};
+    }
+    return read_across(place, into);
+  }
   uint64_t blocks_seen() const { return seen_.size(); }  // different ones
 
  private:
@@ -48,6 +58,7 @@ class SquashTable {
     std::vector<std::byte> bytes;
     uint64_t next = 0;  // the block that follows
   };
+  Status read_across(SquashPlace& place, MutableBytes into);
   Result<const Decoded*> block(uint64_t at);
   Status decode_block(uint64_t at, Decoded& out);
 

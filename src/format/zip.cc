@@ -1,5 +1,7 @@
 // Zip archives: the indexer. Entries stored as they are become plain extents with zip's own CRC-32,
 // compressed ones blocks. Directory and local headers are read, payload is not, but for labels.
+#include <mutex>
+
 #include "base/hash.h"
 #include "base/words.h"
 #include "format/grouping.h"
@@ -37,17 +39,20 @@ Status index_zip_members(Storage& storage, std::string_view path, const File& fi
                          const IndexOptions& options, IndexBuilder& out) {
   ZipDirectory directory(storage, file, options);
   std::vector<int64_t> labels;
+  std::once_flag sized;  // whoever finds the first label knows how many members there are
   Status status =
       directory.read([](const ZipEntry& entry) { return is_label(entry) ? entry.stored : 0; },
                      [&](size_t member, Bytes stored) -> Status {
                        PACKTRAIN_ASSIGN(label, read_label(directory.members()[member].record, stored));
-                       if (labels.size() <= member) labels.resize(member + 1, kNoLabel);
+                       std::call_once(sized, [&] { labels.assign(directory.members().size(), kNoLabel); });
                        labels[member] = label;
                        return {};
-                     });
+                     },
+                     EachCall::side_by_side);
   if (!status.ok()) return status.at(path);
   uint32_t shard = out.add_shard(shard_spec(format, path, file, options));
   MemberList members;
+  members.reserve(directory.members().size());
   for (size_t i = 0; i < directory.members().size(); ++i) {
     const ZipMember& member = directory.members()[i];
     if (!member.damage.ok()) continue;
@@ -56,9 +61,9 @@ Status index_zip_members(Storage& storage, std::string_view path, const File& fi
                       .raw = member.record.raw,
                       .check_kind = CheckKind::crc32,
                       .check = member.record.crc32,
-                      .label = i < labels.size() ? labels[i] : kNoLabel};
-    Pipeline pipeline = zip_pipeline(member.record);
-    if (!pipeline.empty()) place.pipeline = out.add_pipeline(pipeline);
+                      .label = labels.empty() ? kNoLabel : labels[i]};
+    if (member.record.method != static_cast<uint16_t>(ZipMethod::store))
+      place.pipeline = out.add_pipeline(zip_pipeline(member.record));
     members.add(member.record.name, place);
   }
   // A zip has a directory, and the order of its entries is that of some filesystem: it promises nothing.

@@ -3,13 +3,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/words.h"
-#include "format/merged_reads.h"
 #include "format/table.h"
 
 namespace packtrain {
 namespace {
+
+// Folders, devices, pipes and sockets, as opposed to a kind that no system has.
+bool is_other_kind(uint32_t mode) {
+  return S_ISDIR(mode) || S_ISCHR(mode) || S_ISBLK(mode) || S_ISFIFO(mode) || S_ISSOCK(mode);
+}
 
 constexpr uint64_t kLocalExtraGuess = 64;  // local extra fields are rarely longer: room for times and owners
 // No DEFLATE data decode to more than 1032 times their length, no zstd data to more than 32768 times (a run
@@ -41,12 +46,12 @@ bool looks_like_zip(Storage& storage, const File& file) {
          as_text(end).starts_with("PK\5\6");
 }
 
-Status ZipDirectory::read(const Wanted& wanted, const Take& take) {
+Status ZipDirectory::read(const Wanted& wanted, const Take& take, EachCall calls) {
   wanted_ = &wanted;
   take_ = &take;
   PACKTRAIN_TRY(find_directory());
   PACKTRAIN_TRY(read_directory());
-  PACKTRAIN_TRY(read_local_headers());
+  PACKTRAIN_TRY(read_local_headers(calls));
   find_overlaps();
   return tell_damage();
 }
@@ -124,9 +129,12 @@ Status ZipDirectory::read_directory() {
     uint64_t at = directory_end_ - rest.size();
     auto record = take_zip_entry(rest);
     if (!record.ok()) return record.status().at("@ " + std::to_string(at));
-    bool folder = record->name.ends_with('/');
-    bool special = (record->unix_mode & S_IFMT) != 0 && !S_ISREG(record->unix_mode);
-    if (folder || special) continue;
+    if (S_ISLNK(record->unix_mode)) {
+      if (options_.links != nullptr) note_left_out(record->name, *options_.links);
+      continue;
+    }
+    // What has bytes is a file, whatever else its mode says: devices and folders have none.
+    if (record->name.ends_with('/') || (record->raw == 0 && is_other_kind(record->unix_mode))) continue;
     ZipMember member{.record = *record, .damage = {}};
     member.damage = check_entry(member.record);
     members_.push_back(std::move(member));
@@ -189,7 +197,7 @@ uint64_t ZipDirectory::wanted_end(const ZipEntry& entry) const {
 }
 
 // In the order of the file, near ones together, many in flight.
-Status ZipDirectory::read_local_headers() {
+Status ZipDirectory::read_local_headers(EachCall calls) {
   order_.reserve(members_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].damage.ok()) order_.push_back(i);
@@ -204,19 +212,25 @@ Status ZipDirectory::read_local_headers() {
     const ZipEntry& entry = members_[i].record;
     heads.push_back({entry.local_offset, wanted_end(entry) - entry.local_offset});
   }
-  uint64_t done = 0;
-  return read_merged(storage_, file_, heads, [&](size_t position, Bytes head) {
+  // All threads come from front to back, so that the place of one tells how far they are.
+  const auto caller = std::this_thread::get_id();
+  const auto take = [&](size_t position, Bytes head) -> Status {
     PACKTRAIN_TRY(take_head(head, order_[position]));
-    return pace_.tell({.phase = "index", .items = ++done, .items_total = order_.size(), .unit = "members"});
-  });
+    if (std::this_thread::get_id() != caller) return {};
+    return pace_.tell(
+        {.phase = "index", .items = position + 1, .items_total = order_.size(), .unit = "members"});
+  };
+  return read_merged(storage_, file_, heads, take, calls);
 }
 
 // `head`: what was read from the local header on.
 Status ZipDirectory::take_head(Bytes head, size_t number) {
   ZipMember& member = members_[number];
   member.damage = take_local(head, member);
-  if (!member.damage.ok() || (*wanted_)(member.record) == 0) return {};
-  member.damage = hand_on(head, number);
+  if (!member.damage.ok()) return {};
+  const uint64_t wanted = (*wanted_)(member.record);
+  if (wanted == 0) return {};
+  member.damage = hand_on(head, number, wanted);
   return member.damage.code() == Code::corrupt ? Status() : member.damage;
 }
 
@@ -234,9 +248,8 @@ Status ZipDirectory::take_local(Bytes head, ZipMember& member) {
   return {};
 }
 
-Status ZipDirectory::hand_on(Bytes head, size_t number) {
+Status ZipDirectory::hand_on(Bytes head, size_t number, uint64_t wanted) {
   const ZipMember& member = members_[number];
-  const uint64_t wanted = (*wanted_)(member.record);
   if (member.data_offset > directory_start_ || member.record.stored > directory_start_ - member.data_offset) {
     return Status(Code::corrupt, "lies outside of the archive");
   }

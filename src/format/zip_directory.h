@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "format/merged_reads.h"
 #include "format/pace.h"
 #include "format/zip_records.h"
 #include "packtrain/codec.h"
@@ -35,14 +36,14 @@ class ZipDirectory {
   // How many of the first stored bytes of a member are wanted along with its header; at most `stored`.
   using Wanted = std::function<uint64_t(const ZipEntry&)>;
   // Gets them, in no order; `member` is into members(). Code::corrupt becomes the member's damage, any other
-  // failure ends the walk.
+  // failure ends the walk. Where `calls` says so, several threads call both, for different members.
   using Take = std::function<Status(size_t member, Bytes first_stored)>;
 
   ZipDirectory(Storage& storage, const File& file, const IndexOptions& options)
       : storage_(storage), file_(file), options_(options), pace_(options.progress) {}
 
   // Damage is an error, or is told and passed over, as `options` says; what is not supported is an error.
-  Status read(const Wanted& wanted, const Take& take);
+  Status read(const Wanted& wanted, const Take& take, EachCall calls = EachCall::one_by_one);
   // In the order of the directory. Views into this object.
   const std::vector<ZipMember>& members() const { return members_; }
 
@@ -51,11 +52,11 @@ class ZipDirectory {
   Status find_zip64_end(uint64_t end_at, ZipEnd& end);
   Status read_directory();
   Status check_entry(ZipEntry& entry) const;
-  Status read_local_headers();
+  Status read_local_headers(EachCall calls);
   uint64_t wanted_end(const ZipEntry& entry) const;
   Status take_head(Bytes head, size_t number);
   static Status take_local(Bytes head, ZipMember& member);
-  Status hand_on(Bytes head, size_t number);
+  Status hand_on(Bytes head, size_t number, uint64_t wanted);
   void find_overlaps();
   Status tell_damage();
 

@@ -106,6 +106,23 @@ TEST_F(ZipTest, FoldersAndLinksAreSkipped) {
             "d/a: txt=1\n");
 }
 
+TEST_F(ZipTest, LinksAreNamedAndWhatHasBytesIsAFileWhateverItsModeSays) {
+  put(storage_, "x.zip", make_zip({{"d/link.txt", "a.txt", "", 0, 0120777}, {"d/a.txt", "1"}}));
+  IndexBuilder builder;
+  MembersLeftOut links;
+  IndexOptions options;
+  options.links = &links;
+  ASSERT_TRUE(find_format("zip")->index(storage_, "x.zip", options, builder).ok());
+  EXPECT_EQ(links.count, 1u);
+  EXPECT_EQ(links.names, std::vector<std::string>{"d/link.txt"});
+  EXPECT_EQ(told(make_zip({{"pipe", "", "", 0, 0010644},
+                           {"folder", "", "", 0, 0040755},
+                           {"a.txt", "1", "", 0, 0020644},
+                           {"b.txt", "2", "", 0, 0177777},
+                           {"c.txt", "", "", 0, 0177777}})),
+            "a: txt=1\nb: txt=2\nc: txt=\n");
+}
+
 TEST_F(ZipTest, CommentAndDataInFrontAreTolerated) {
   std::string zip = make_zip({{"a.txt", "one"}, {"b.txt", "two"}}, "a comment with PK\5\6 in it");
   EXPECT_EQ(told(zip), "a: txt=one\nb: txt=two\n");

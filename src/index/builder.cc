@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <map>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "base/big_vector.h"
 #include "base/give_back.h"
@@ -13,6 +12,7 @@
 #include "base/threads.h"
 #include "index/npz.h"
 #include "index/rows.h"
+#include "io/grant.h"
 #include "packtrain/index.h"
 
 namespace packtrain {
@@ -79,8 +79,8 @@ struct KeyLookup {
   }
 };
 
-// From so many samples on, a second thread sorts them by their keys while columns are made; up to so many,
-// because that takes 40 bytes a sample at a time when the columns are in memory too.
+// From so many samples on, a second thread makes names.npz while index.npz is made; up to so many, because
+// that takes 40 bytes a sample and the names once more at a time when the columns are in memory too.
 constexpr uint64_t kSamplesForTwo = 4096, kMostSamplesForTwo = uint64_t{1} << 20;
 
 }  // namespace
@@ -112,8 +112,9 @@ struct IndexBuilder::State {
   uint32_t field_id(std::string_view name) {
     // Samples mostly have the same fields in the same order, so the next one is the best guess.
     const auto count = static_cast<uint32_t>(fields.size());
+    uint32_t id = last_field;
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t id = (last_field + 1 + i) % count;
+      id = id + 1 < count ? id + 1 : 0;
       if (fields[id] == name) return last_field = id;
     }
     fields.emplace_back(name);
@@ -139,6 +140,12 @@ struct IndexBuilder::State {
   }
   bool fits_rows() const;
   void drop_wrong_arrays();
+  BigVector<uint64_t> slots_of_rows(size_t field_count) const;
+  BigVector<uint64_t> field_order() const;
+  std::string make_columns(const Manifest& manifest, std::span<const uint64_t> slots);
+  void add_rows(const Manifest& manifest, std::span<const uint64_t> slots, NpzWriter& index);
+  void add_cells(std::span<const uint64_t> order, NpzWriter& index);
+  std::string make_names(std::span<const uint64_t> slots);
 };
 
 IndexBuilder::IndexBuilder() : state_(std::make_unique<State>()) {}
@@ -337,7 +344,217 @@ void IndexBuilder::State::drop_wrong_arrays() {
   }
 }
 
-IndexBuilder::Finished IndexBuilder::finish() {
+// The cell of each slot of the rows, UINT64_MAX where a sample lacks a field; empty where every sample has
+// every field, in order, so that cells and paths lie as they shall lie.
+BigVector<uint64_t> IndexBuilder::State::slots_of_rows(size_t field_count) const {
+  const uint64_t samples = labels.size();
+  bool in_order = cells.size() == samples * field_count;
+  uint64_t cell = 0;
+  for (uint64_t sample = 0; sample < samples && in_order; ++sample) {
+    in_order = fields_of[sample] == field_count;
+    for (uint64_t field = 0; field < field_count && in_order; ++field, ++cell)
+      in_order = cells[cell].field == field;
+  }
+  BigVector<uint64_t> slots;
+  if (in_order) return slots;
+  slots.assign(samples * field_count, UINT64_MAX);
+  uint64_t first = 0;
+  for (uint64_t sample = 0; sample < samples; first += fields_of[sample++]) {
+    for (uint64_t i = first; i < first + fields_of[sample]; ++i)
+      slots[sample * field_count + cells[i].field] = i;
+  }
+  return slots;
+}
+
+// All cells, those of each sample by their fields; empty where they lie like that.
+BigVector<uint64_t> IndexBuilder::State::field_order() const {
+  BigVector<uint64_t> order;
+  const auto before = [&](uint64_t a, uint64_t b) { return cells[a].field < cells[b].field; };
+  bool in_order = true;
+  uint64_t first = 0;
+  for (uint64_t sample = 0; sample < labels.size() && in_order; first += fields_of[sample++]) {
+    for (uint64_t i = first + 1; i < first + fields_of[sample]; ++i) in_order = in_order && before(i - 1, i);
+  }
+  if (in_order) return order;
+  order.resize(cells.size());
+  std::iota(order.begin(), order.end(), uint64_t{0});
+  auto begin = order.begin();
+  for (const uint32_t count : fields_of) {
+    std::sort(begin, begin + count, before);
+    begin += count;
+  }
+  return order;
+}
+
+// index.npz. What a column was made of is given back at once: a large set is in memory about once, not twice.
+std::string IndexBuilder::State::make_columns(const Manifest& manifest, std::span<const uint64_t> slots) {
+  NpzWriter index;
+  index.reserve(labels.size() * 40 + cells.size() * 16 + slices.size() * 24 + blocks.size() * 40 + (1 << 20));
+  index.add("label", labels);
+  if (!widths.empty()) {
+    widths.resize(labels.size());
+    heights.resize(labels.size());
+    index.add("width", widths);
+    index.add("height", heights);
+  }
+  BigVector<uint32_t> all_checks;
+  for (const auto& checks : block_checks) all_checks.insert(all_checks.end(), checks.begin(), checks.end());
+  index.add("block_check", all_checks);
+  if (manifest.form == "rows") {
+    add_rows(manifest, slots, index);
+  } else {
+    add_cells(slots, index);
+  }
+  return index.finish();
+}
+
+void IndexBuilder::State::add_rows(const Manifest& manifest, std::span<const uint64_t> slots,
+                                   NpzWriter& index) {
+  const uint64_t samples = labels.size();
+  give_back(labels);
+  BigVector<uint64_t> offset(samples);
+  BigVector<uint32_t> length(samples), shard(samples);
+  uint64_t first = 0;
+  for (uint64_t sample = 0; sample < samples; first += fields_of[sample++]) {
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (uint64_t i = first; i < first + fields_of[sample]; ++i) {
+      const CellRecord& cell = cells[i];
+      begin = std::min(begin, cell.offset);
+      end = std::max<uint64_t>(end, cell.offset + cell.length);
+      shard[sample] = cell.shard;
+    }
+    if (begin == UINT64_MAX) continue;
+    offset[sample] = begin;
+    length[sample] = static_cast<uint32_t>(end - begin);
+  }
+  index.add("offset", offset);
+  index.add("length", length);
+  index.add("shard", shard);
+  const size_t field_count = manifest.fields.size();
+  for (size_t field = 0; field < field_count; ++field) {
+    BigVector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
+    for (uint64_t sample = 0; sample < samples; ++sample) {
+      const uint64_t slot = sample * field_count + field;
+      const uint64_t i = slots.empty() ? slot : slots[slot];
+      if (i == UINT64_MAX) continue;
+      const CellRecord& cell = cells[i];
+      start[sample] = static_cast<uint32_t>(cell.offset - offset[sample]);
+      bytes[sample] = static_cast<uint32_t>(cell.length);
+      check[sample] = cell.check;
+    }
+    index.add(rows::field_column(field, "offset"), start);
+    index.add(rows::field_column(field, "length"), bytes);
+    if (manifest.fields[field].check != CheckKind::none) index.add(rows::field_column(field, "check"), check);
+  }
+  give_back(cells);
+  give_back(fields_of);
+}
+
+void IndexBuilder::State::add_cells(std::span<const uint64_t> order, NpzWriter& index) {
+  BigVector<uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
+  BigVector<uint32_t> cell_field;
+  sample_cell.reserve(labels.size() + 1);
+  cell_slice.reserve(cells.size() + 1);
+  cell_field.reserve(cells.size());
+  const uint64_t slice_count = cells.size() + slices.size();  // and a few more, at most
+  slice_block.reserve(slice_count);
+  slice_start.reserve(slice_count);
+  slice_length.reserve(slice_count);
+  give_back(labels);
+  for (const uint32_t count : fields_of) {
+    sample_cell.push_back(cell_field.size());
+    for (uint32_t field = 0; field < count; ++field) {
+      const uint64_t at = cell_field.size();
+      const CellRecord& cell = cells[order.empty() ? at : order[at]];
+      cell_field.push_back(cell.field);
+      cell_slice.push_back(slice_block.size());
+      if (cell.sliced) {
+        for (uint64_t s = cell.offset; s < cell.offset + cell.length; ++s) {
+          slice_block.push_back(slices[s].block);
+          slice_start.push_back(slices[s].start);
+          slice_length.push_back(slices[s].length);
+        }
+        continue;
+      }
+      slice_block.push_back(blocks.size());
+      slice_start.push_back(0);
+      slice_length.push_back(cell.length);
+      blocks.push_back({.shard = cell.shard,
+                        .check_kind = cell.kind(),
+                        .offset = cell.offset,
+                        .stored = cell.length,
+                        .raw = cell.length,
+                        .check = cell.check});
+    }
+  }
+  sample_cell.push_back(cell_field.size());
+  cell_slice.push_back(slice_block.size());
+  index.add("sample.cell", sample_cell);
+  index.add("cell.field", cell_field);
+  index.add("cell.slice", cell_slice);
+  index.add("slice.block", slice_block);
+  index.add("slice.start", slice_start);
+  index.add("slice.length", slice_length);
+
+  const size_t count = blocks.size();
+  BigVector<uint32_t> shard(count), check(count);
+  BigVector<uint16_t> pipeline(count), flags(count);
+  BigVector<uint64_t> offset(count), stored(count), raw(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Block& block = blocks[i];
+    shard[i] = block.shard;
+    check[i] = block.check;
+    pipeline[i] = block.pipeline;
+    flags[i] =
+        static_cast<uint16_t>(static_cast<unsigned>(block.check_kind) | (block.hole ? rows::kHoleFlag : 0));
+    offset[i] = block.offset;
+    stored[i] = block.stored;
+    raw[i] = block.raw;
+  }
+  index.add("block.shard", shard);
+  index.add("block.pipeline", pipeline);
+  index.add("block.flags", flags);
+  index.add("block.offset", offset);
+  index.add("block.stored", stored);
+  index.add("block.raw", raw);
+  index.add("block.check", check);
+}
+
+// names.npz; `slots`: the cell of each path, UINT64_MAX where there is none, empty where they lie in order.
+std::string IndexBuilder::State::make_names(std::span<const uint64_t> slots) {
+  BigVector<uint64_t> path_end = ends_of(path_bytes);
+  BigString in_order = std::move(paths);
+  if (!slots.empty()) {
+    const BigVector<uint64_t> cell_end = std::move(path_end);
+    const BigString of_cells = std::move(in_order);
+    path_end = {};
+    in_order = {};
+    path_end.reserve(slots.size());
+    in_order.reserve(of_cells.size());
+    for (const uint64_t cell : slots) {
+      if (cell != UINT64_MAX) {
+        const uint64_t start = cell > 0 ? cell_end[cell - 1] : 0;
+        in_order.append(of_cells, start, cell_end[cell] - start);
+      }
+      path_end.push_back(in_order.size());
+    }
+  }
+  const BigVector<uint64_t> key_end = ends_of(key_bytes);
+  NpzWriter names;
+  names.reserve(keys.size() + in_order.size() + path_end.size() * 8 + key_end.size() * 24 + (1 << 20));
+  names.add("path.end", path_end);
+  give_back(path_end);
+  names.add("path.bytes", in_order);
+  give_back(in_order);
+  names.add("key.end", key_end);
+  names.add("key.bytes", keys);
+  const KeyLookup lookup(keys, key_end);
+  names.add("lookup.hash", lookup.hash);
+  names.add("lookup.sample", lookup.sample);
+  return names.finish();
+}
+
+IndexBuilder::Finished IndexBuilder::finish(bool side_by_side) {
   State& state = *state_;
   const uint64_t samples = state.labels.size();
   Finished finished;
@@ -369,186 +586,34 @@ IndexBuilder::Finished IndexBuilder::finish() {
     cell.field = static_cast<uint16_t>(position[cell.field]);
     if (rows_fit) manifest.fields[cell.field].check = cell.kind();
   }
-  const BigVector<uint64_t> key_end = ends_of(state.key_bytes);
-  std::optional<KeyLookup> lookup;
-  Threads sorting;
-  if (samples >= kSamplesForTwo && samples <= kMostSamplesForTwo && std::thread::hardware_concurrency() > 1) {
-    (void)sorting.start("sort keys", [&] {
-      try {
-        lookup.emplace(state.keys, key_end);
-      } catch (const std::bad_alloc&) {
-        lookup.reset();  // this thread's caller tries again, and tells
-      }
-    });
+  manifest.form = rows_fit ? "rows" : "general";
+  const BigVector<uint64_t> slots =
+      rows_fit ? state.slots_of_rows(manifest.fields.size()) : state.field_order();
+  // Columns and names share nothing that they change, so that two threads can make them.
+  std::string names_npz;
+  bool named = false;
+  std::exception_ptr trouble;
+  Threads naming;
+  if (side_by_side && samples >= kSamplesForTwo && samples <= kMostSamplesForTwo && affinity_cores() > 1) {
+    named = naming
+                .start("make names",
+                       [&] {
+                         try {
+                           names_npz = state.make_names(slots);
+                         } catch (...) {
+                           trouble =
+                               std::current_exception();  // its memory ran out, which the caller is told
+                         }
+                       })
+                .ok();
   }
-
-  // What a column was made of is given back at once: a large set is in memory about once, not twice.
-  NpzWriter index, names;
-  index.reserve(samples * 40 + state.cells.size() * 16 + state.slices.size() * 24 + state.blocks.size() * 40 +
-                (1 << 20));
-  index.add("label", state.labels);
-  give_back(state.labels);
-  if (!state.widths.empty()) {
-    state.widths.resize(samples);
-    state.heights.resize(samples);
-    index.add("width", state.widths);
-    index.add("height", state.heights);
-  }
-  BigVector<uint32_t> block_checks;
-  for (const auto& checks : state.block_checks)
-    block_checks.insert(block_checks.end(), checks.begin(), checks.end());
-  index.add("block_check", block_checks);
-
-  BigVector<uint64_t> path_end;
-  BigString paths;
-  BigVector<uint64_t> cell_path_end = ends_of(state.path_bytes);
-  const auto copy_path = [&](uint64_t cell) {
-    const uint64_t start = cell > 0 ? cell_path_end[cell - 1] : 0;
-    paths.append(state.paths, start, cell_path_end[cell] - start);
-  };
-
-  if (rows_fit) {
-    manifest.form = "rows";
-    BigVector<uint64_t> offset(samples);
-    BigVector<uint32_t> length(samples), shard(samples);
-    const size_t fields = manifest.fields.size();
-    // Where every sample has every field, in order, cells and paths lie as they shall lie.
-    bool in_order = state.cells.size() == samples * fields;
-    for (uint64_t i = 0; i < state.cells.size() && in_order; ++i)
-      in_order = state.cells[i].field == i % fields && state.fields_of[i / fields] == fields;
-    BigVector<uint64_t> cell_of;
-    if (!in_order) cell_of.assign(samples * fields, UINT64_MAX);
-    uint64_t first = 0;
-    for (uint64_t sample = 0; sample < samples; first += state.fields_of[sample++]) {
-      uint64_t begin = UINT64_MAX, end = 0;
-      for (uint64_t i = first; i < first + state.fields_of[sample]; ++i) {
-        const CellRecord& cell = state.cells[i];
-        if (!in_order) cell_of[sample * fields + cell.field] = i;
-        begin = std::min(begin, cell.offset);
-        end = std::max<uint64_t>(end, cell.offset + cell.length);
-        shard[sample] = cell.shard;
-      }
-      if (begin == UINT64_MAX) continue;
-      offset[sample] = begin;
-      length[sample] = static_cast<uint32_t>(end - begin);
-    }
-    index.add("offset", offset);
-    index.add("length", length);
-    index.add("shard", shard);
-    for (size_t field = 0; field < fields; ++field) {
-      BigVector<uint32_t> start(samples), bytes(samples, rows::kAbsent), check(samples);
-      for (uint64_t sample = 0; sample < samples; ++sample) {
-        const uint64_t slot = sample * fields + field;
-        const uint64_t i = in_order ? slot : cell_of[slot];
-        if (i == UINT64_MAX) continue;
-        const CellRecord& cell = state.cells[i];
-        start[sample] = static_cast<uint32_t>(cell.offset - offset[sample]);
-        bytes[sample] = static_cast<uint32_t>(cell.length);
-        check[sample] = cell.check;
-      }
-      index.add(rows::field_column(field, "offset"), start);
-      index.add(rows::field_column(field, "length"), bytes);
-      if (manifest.fields[field].check != CheckKind::none)
-        index.add(rows::field_column(field, "check"), check);
-    }
-    give_back(state.cells);
-    give_back(state.fields_of);
-    if (in_order) {
-      path_end = std::move(cell_path_end);
-      paths = std::move(state.paths);
-    } else {
-      path_end.reserve(cell_of.size());
-      for (uint64_t i : cell_of) {
-        if (i != UINT64_MAX) copy_path(i);
-        path_end.push_back(paths.size());
-      }
-    }
-  } else {
-    manifest.form = "general";
-    BigVector<uint64_t> sample_cell, cell_slice, slice_block, slice_start, slice_length;
-    BigVector<uint32_t> cell_field;
-    BigVector<uint64_t> in_order;
-    uint64_t first = 0;
-    for (uint64_t sample = 0; sample < samples; first += state.fields_of[sample++]) {
-      sample_cell.push_back(cell_field.size());
-      in_order.resize(state.fields_of[sample]);
-      std::iota(in_order.begin(), in_order.end(), first);
-      std::sort(in_order.begin(), in_order.end(),
-                [&](uint64_t a, uint64_t b) { return state.cells[a].field < state.cells[b].field; });
-      for (uint64_t i : in_order) {
-        const CellRecord& cell = state.cells[i];
-        cell_field.push_back(cell.field);
-        cell_slice.push_back(slice_block.size());
-        copy_path(i);
-        path_end.push_back(paths.size());
-        if (cell.sliced) {
-          for (uint64_t s = cell.offset; s < cell.offset + cell.length; ++s) {
-            slice_block.push_back(state.slices[s].block);
-            slice_start.push_back(state.slices[s].start);
-            slice_length.push_back(state.slices[s].length);
-          }
-        } else {
-          Block block{.shard = cell.shard,
-                      .check_kind = cell.kind(),
-                      .offset = cell.offset,
-                      .stored = cell.length,
-                      .raw = cell.length,
-                      .check = cell.check};
-          slice_block.push_back(add_block(block));
-          slice_start.push_back(0);
-          slice_length.push_back(cell.length);
-        }
-      }
-    }
-    sample_cell.push_back(cell_field.size());
-    cell_slice.push_back(slice_block.size());
-    index.add("sample.cell", sample_cell);
-    index.add("cell.field", cell_field);
-    index.add("cell.slice", cell_slice);
-    index.add("slice.block", slice_block);
-    index.add("slice.start", slice_start);
-    index.add("slice.length", slice_length);
-
-    const size_t count = state.blocks.size();
-    BigVector<uint32_t> shard(count), check(count);
-    BigVector<uint16_t> pipeline(count), flags(count);
-    BigVector<uint64_t> offset(count), stored(count), raw(count);
-    for (size_t i = 0; i < count; ++i) {
-      const Block& block = state.blocks[i];
-      shard[i] = block.shard;
-      check[i] = block.check;
-      pipeline[i] = block.pipeline;
-      flags[i] =
-          static_cast<uint16_t>(static_cast<unsigned>(block.check_kind) | (block.hole ? rows::kHoleFlag : 0));
-      offset[i] = block.offset;
-      stored[i] = block.stored;
-      raw[i] = block.raw;
-    }
-    index.add("block.shard", shard);
-    index.add("block.pipeline", pipeline);
-    index.add("block.flags", flags);
-    index.add("block.offset", offset);
-    index.add("block.stored", stored);
-    index.add("block.raw", raw);
-    index.add("block.check", check);
-  }
+  finished.index_npz = state.make_columns(manifest, slots);
+  naming.join();
+  if (trouble) std::rethrow_exception(trouble);
+  finished.names_npz = named ? std::move(names_npz) : state.make_names(slots);
   manifest.shards = std::move(state.shards);
   manifest.beside = std::move(state.beside);
 
-  names.reserve(state.keys.size() + paths.size() + path_end.size() * 8 + samples * 24 + (1 << 20));
-  names.add("path.end", path_end);
-  give_back(path_end);
-  names.add("path.bytes", paths);
-  give_back(paths);
-  names.add("key.end", key_end);
-  names.add("key.bytes", state.keys);
-  sorting.join();
-  if (!lookup) lookup.emplace(state.keys, key_end);  // also where there could be no thread
-  names.add("lookup.hash", lookup->hash);
-  names.add("lookup.sample", lookup->sample);
-
-  finished.index_npz = index.finish();
-  finished.names_npz = names.finish();
   manifest.index_directory_hash = npz_directory_hash(as_bytes(finished.index_npz)).value();
   manifest.names_directory_hash = npz_directory_hash(as_bytes(finished.names_npz)).value();
   state_ = std::make_unique<State>();

@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "index/decoded_blocks.h"
+#include "index/mapped_shard.h"
 #include "index/npz.h"
 #include "packtrain/index.h"
 
@@ -91,6 +92,7 @@ class OpenDataset final : public Dataset {
   }
   Result<const File*> shard_file(uint32_t shard) const override;
   Status read_plain(const FieldLocation& location, MutableBytes into) const override;
+  bool is_at_hand(const FieldLocation& location) const override;
   Status sound(IndexPart part, uint64_t most_bytes) const override;
   // Copies out of the mapping of a shard that was opened; false where it has none or the stretch leaves it.
   bool copy_mapped(uint32_t shard, uint64_t offset, MutableBytes into) const;
@@ -130,7 +132,7 @@ class OpenDataset final : public Dataset {
   bool salvage_ = false;
   mutable Mutex open_mutex_;  // guards opening; files_ is read without it
   mutable std::vector<std::atomic<const File*>> files_;
-  mutable std::vector<std::unique_ptr<Mapping>> mapped_;  // each written before its file; null: by reads
+  mutable std::vector<std::unique_ptr<MappedShard>> mapped_;  // each written before its file; null: by reads
   mutable std::vector<std::atomic<int64_t>>
       looked_at_;  // when each shard was found unchanged, on the steady clock
   mutable Mutex names_mutex_;

@@ -150,6 +150,14 @@ CachedView::~CachedView() {
   ::munmap(address_, mapped_);
 }
 
+// Only advice: what stays mapped goes with the view.
+void CachedView::leave(size_t begin, size_t end) const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<uintptr_t>(bytes_.data());
+  const uintptr_t from = (at + begin + page - 1) / page * page, to = (at + end) / page * page;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+}
+
 // Behind an end within a page lie zeros, which no signal tells.
 bool CachedView::cut() const {
   if (view_slots[slot_].cut.load(std::memory_order_acquire)) return true;

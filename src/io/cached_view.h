@@ -28,6 +28,9 @@ class CachedView {
 
   Bytes bytes() const { return bytes_; }
   bool cut() const;  // a call: to be asked when all is done
+  // Undoes the mapping of bytes()[begin, end), where threads can do so side by side; the end of the view does
+  // it alone. Whoever looks there again pays for it again.
+  void leave(size_t begin, size_t end) const;
 
  private:
   CachedView(const PosixFile& file, uint64_t end, void* address, size_t mapped, Bytes bytes, size_t slot)

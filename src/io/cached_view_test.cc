@@ -46,6 +46,23 @@ TEST_F(CachedViewTest, ShowsTheBytesOfTheFile) {
   EXPECT_EQ(CachedView::of(*file_, 0, 0), nullptr);
 }
 
+TEST_F(CachedViewTest, WhatWasLeftCanBeSeenAgain) {
+  const auto view = CachedView::of(*file_, 17, text_.size() - 17);
+  ASSERT_NE(view, nullptr);
+  const std::string_view expected = std::string_view(text_).substr(17);
+  for (const auto& [begin, end] : {std::pair(size_t{0}, expected.size()), std::pair(kPage - 17, 5 * kPage),
+                                   std::pair(size_t{100}, size_t{200}), std::pair(size_t{0}, size_t{0})}) {
+    view->leave(begin, end);
+    EXPECT_EQ(as_text(view->bytes()), expected);
+  }
+  EXPECT_FALSE(view->cut());
+  cut_to(8 * kPage);
+  view->leave(0, expected.size());
+  EXPECT_EQ(as_text(view->bytes().first(8 * kPage - 17)), expected.substr(0, 8 * kPage - 17));
+  EXPECT_EQ(view->bytes()[20 * kPage], std::byte{0});
+  EXPECT_TRUE(view->cut());
+}
+
 TEST_F(CachedViewTest, AFileThatIsCutShowsZerosAndSaysSo) {
   const auto view = CachedView::of(*file_, 0, text_.size());
   ASSERT_NE(view, nullptr);
