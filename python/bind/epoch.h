@@ -9,8 +9,9 @@
 
 namespace packtrain::bind {
 
-// How far a loader's newest iterator has come. Guarded by the GIL.
-struct Course {
+// How far a loader's newest iterator has come. Guarded by the GIL. It knows its own pointer, as Python's
+// objects would each make another one.
+struct Course : std::enable_shared_from_this<Course> {
   std::shared_ptr<SharedLoader> engine;  // another one after a state was loaded
   ColumnMask mask;
   bool is_plain = false;    // nothing is done in Python to what the engine gives

@@ -1,5 +1,8 @@
 """Pack piles of small files into verified, indexed datasets, and read them back at random."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._core import (
     NO_LABEL,
     BadLoad,
@@ -28,7 +31,6 @@ from ._core import (
     verify,
     version,
 )
-from .about import Doctor, Info, doctor, info
 from .errors import (
     CorruptError,
     Error,
@@ -42,9 +44,35 @@ from .errors import (
 from .images import IMAGENET_MEAN, IMAGENET_STD, CenterCrop, ImageTransform, RandomResizedCrop, Resize
 from .loader import Loader
 from .mix import Mix
-from .parquet import arrow_from_parquet
-from .report import LoadReport
 from .values import Array, Audio, Image
+
+# What batches are made without is imported when it is first asked for: it is a sixth of the import.
+_LATER = {
+    "Doctor": "about",
+    "Info": "about",
+    "LoadReport": "report",
+    "arrow_from_parquet": "parquet",
+    "doctor": "about",
+    "info": "about",
+}
+
+if TYPE_CHECKING:
+    from .about import Doctor, Info, doctor, info
+    from .parquet import arrow_from_parquet
+    from .report import LoadReport
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "torch":  # without PyTorch the error says what to install
+            return importlib.import_module(".torch", __name__)
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})
+
 
 __version__: str = version()
 

@@ -10,10 +10,10 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from . import _core
-from ._numpy import np
+from ._numpy import import_numpy, np
 from .checks import MOST, MOST_OF_FEW, amount, flag, is_count, one_of, plain_state, whole_number
 from .choices import choose_batch_size, choose_indices, choose_order
 from .class_weights import Weights, choose_weights
@@ -22,9 +22,11 @@ from .fields import Fields, chosen_fields, decoded, stacked
 from .images import ImageTransform, find_image_fields
 from .mix import Mix, Source, check_fields, check_samples, open_datasets
 from .ranks import find_ranks
-from .report import LoadReport, report_of
 from .samples import Failures, Sample, Transform, taken
 from .shares import cores_here, processes_here
+
+if TYPE_CHECKING:
+    from .report import LoadReport
 
 Batch = dict[str, Any]
 Indices = Union[Sequence[int], "np.ndarray[Any, Any]", Callable[[_core.Dataset], Any]]
@@ -228,8 +230,7 @@ class Loader:
         generation = self._course.generation
         then = None if self._shuffle else self._first_epoch  # what will be read ahead
         self._engine.start(*self._start, then)
-        import numpy  # noqa: F401  # while the first batch is made
-
+        import_numpy()  # while the first batch is made
         if self._is_over():
             self._start = (self._start[0] + 1, 0)
             self._engine.start(*self._start, then)
@@ -393,6 +394,8 @@ class Loader:
 
     def report(self) -> LoadReport:
         """The verdict on the run so far: `limit` in one word, figures as attributes, text when printed."""
+        from .report import report_of
+
         return report_of(self._engine.report(), self._python_seconds)
 
     def close(self) -> None:

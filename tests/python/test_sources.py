@@ -484,3 +484,22 @@ def test_a_list_without_a_heading_is_refused(tree: Path, tmp_path: Path, options
     (tmp_path / "list.csv").write_text("tree/ant/000.jpg,0\ntree/bee/001.jpg,1\n")
     with pytest.raises(pt.InvalidError, match=r"names a file .*put a line such as path,label in front"):
         pt.pack(tmp_path / "list.csv", tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize(
+    ("second", "packed", "advice"),
+    [("a/1.JPG", 2, "makes two samples of them"), ("a/1.jpg", 1, "takes the last, as tar would")],
+)
+def test_what_index_refuses_of_a_tar_pack_does_as_it_says(
+    second: str, packed: int, advice: str, tmp_path: Path
+) -> None:
+    archive = tmp_path / "plain.tar"
+    with tarfile.open(archive, "w") as file:
+        for name, content in (("a/1.jpg", b"first"), (second, b"second")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+    with pytest.raises(pt.CorruptError, match=advice):
+        pt.index([archive])
+    data = pack(archive, tmp_path)
+    assert sorted(sample["jpg"] for sample in data) == [b"first", b"second"][-packed:]
