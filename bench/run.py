@@ -7,6 +7,7 @@ missed target is said, with what limits, and makes the exit code 1.
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import sys
 import time
@@ -112,6 +113,8 @@ def main() -> int:
 
     build, data = arguments.build.resolve(), arguments.data.resolve()
     data.mkdir(parents=True, exist_ok=True)
+    # As pip does with what it installs, the peers too: Python itself may have been told to write no bytecode.
+    compileall.compile_dir(build / "python" / "packtrain", quiet=1)
     os.environ["PACKTRAIN_SLOWFS"] = str(build / "bench" / "slowfs")
     workloads = Workloads(build / "tools" / "packtrain", data, arguments.scale, arguments.photos)
     prefix = REAL_TIME if arguments.real_time else ()

@@ -8,20 +8,23 @@ from pathlib import Path
 
 from harness.bench import Bench, with_backend
 from harness.measure import Contender
-from harness.workloads import remove
+from harness.workloads import remove, touch
 
 # The host of a virtual machine takes back memory that lies free for a second or two, and writing to such a
 # page costs five to seven times as much. Runs of different length are only alike if all of them start then.
 REST_SECONDS = 4.0
 
 
-def clear(path: Path, *, rest: bool = False) -> None:
-    """Nothing of an earlier round is left, nor waiting to be written; `rest`: nor is free memory fresh."""
+def clear(path: Path, *, rest: bool = False, source: Path | None = None) -> None:
+    """Nothing of an earlier round is left, nor waiting to be written; `rest`: nor is free memory fresh, while
+    all of the source is in memory."""
     remove(path)
     remove(path.with_name(path.name + ".part"))
     os.sync()
     if rest:
         time.sleep(REST_SECONDS)
+        if source:
+            touch(source)
 
 
 def file_name(name: str) -> str:
@@ -42,7 +45,7 @@ def pack(
         name,
         [bench.packtrain, "pack", tree, target, "--quiet", *options],
         environment=with_backend(backend),
-        before=lambda: clear(target, rest=rest),
+        before=lambda: clear(target, rest=rest, source=tree),
         after=lambda: remove(target),
     )
 
@@ -64,6 +67,6 @@ def tar(bench: Bench, name: str, tree: Path, *, sync: bool, rest: bool = False) 
     return Contender(
         name,
         ["sh", "-c", script, tree, target],
-        before=lambda: clear(target, rest=rest),
+        before=lambda: clear(target, rest=rest, source=tree),
         after=lambda: remove(target),
     )

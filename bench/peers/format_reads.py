@@ -246,7 +246,8 @@ def main() -> None:
             many[f"ours {name} many"] = ours(folder, arguments.field)
             many[f"peer {name} many"] = peer(folder, arguments.field)
     samples = len(packtrain.Dataset(str(arguments.folder / "webdataset.pt")))
-    order = [random.Random(7).randrange(samples) for _ in range(arguments.reads)]
+    numbers = random.Random(7)
+    order = [numbers.randrange(samples) for _ in range(arguments.reads)]
     for name, (read, one_in) in ways.items():
         if one_in == 1:
             sizes[name] = sum(len(read(i)) for i in range(samples))

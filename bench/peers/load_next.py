@@ -2,16 +2,20 @@
 
 wait     next() when the batch is there already, and calls that do nothing: microseconds of each
 steady   page faults and, with libcount_allocations.so preloaded, heap allocations in a steady state
-beside   seconds an epoch, without and with a Python thread that computes beside it, and what it held up
+beside   seconds an epoch: alone, with a Python thread that computes beside it, and with a process that does
+         the same; and what the thread held up
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import resource
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +32,7 @@ WORK_SECONDS = 0.2  # after one was taken: the same with one core less
 FLOOR_REST_SECONDS = 0.05
 WARM_EPOCHS, STEADY_EPOCHS = 6, 2  # random crops and sizes: the largest of all come late
 BESIDE_EPOCHS, BESIDE_TURNS = 1, 3
+START_SECONDS = 1.0  # of a process that only computes
 BATCH_LABELS = 64
 
 
@@ -124,9 +129,42 @@ def compute(over: threading.Event) -> None:
             number = (number * 31 + 7) % 1_000_003
 
 
+def compute_until_told() -> None:
+    """Until the standard input ends."""
+    over = threading.Event()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=wait_for_the_end).start()
+    compute(over)
+
+
+@contextlib.contextmanager
+def busy_thread() -> Iterator[None]:
+    over = threading.Event()
+    thread = threading.Thread(target=compute, args=(over,))
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+@contextlib.contextmanager
+def busy_process() -> Iterator[None]:
+    """Takes a core as the thread does, and shares no lock with the loader."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, "compute", "-", "--batch", "0"], stdin=subprocess.PIPE
+    )
+    time.sleep(START_SECONDS)
+    yield
+    process.communicate()  # the end of its input is what it waits for
+
+
 def beside(loader: Any) -> dict[str, Any]:
-    """Without and with the thread in turns; and with it, for what part of their time the loader's threads
-    stood still because the loop did not take batches."""
+    """Alone, with the thread and with the process in turns; and with the thread, for what part of their time
+    the loader's threads stood still because the loop did not take batches."""
 
     def seconds_an_epoch() -> float:
         begun = time.perf_counter()
@@ -140,28 +178,29 @@ def beside(loader: Any) -> dict[str, Any]:
         return report.blocked, report.blocked + report.decode + report.read_wait
 
     seconds_an_epoch()
-    alone, together, held_up = [], [], []
+    alone, together, process, held_up = [], [], [], []
     for _ in range(BESIDE_TURNS):
         alone.append(seconds_an_epoch())
-        over = threading.Event()
-        thread = threading.Thread(target=compute, args=(over,))
-        thread.start()
-        before = thread_seconds()
-        together.append(seconds_an_epoch())
-        blocked, all_of_it = (after - earlier for after, earlier in zip(thread_seconds(), before))
+        with busy_thread():
+            before = thread_seconds()
+            together.append(seconds_an_epoch())
+            blocked, all_of_it = (after - earlier for after, earlier in zip(thread_seconds(), before))
         held_up.append(blocked / all_of_it)
-        over.set()
-        thread.join()
-    return {"alone": alone, "together": together, "held_up": held_up}
+        with busy_process():
+            process.append(seconds_an_epoch())
+    return {"alone": alone, "together": together, "process": process, "held_up": held_up}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("question", choices=["wait", "steady", "beside"])
+    parser.add_argument("question", choices=["wait", "steady", "beside", "compute"])
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--threads", help="of the loader; as many as it likes if not given")
     asked = parser.parse_args()
+    if asked.question == "compute":
+        compute_until_told()
+        return
     options = {"threads": asked.threads} if asked.threads else {}
     nowhere = Path()
     loader = make_loader(Data(nowhere, asked.dataset, nowhere, "", asked.batch, 0, options), TRAIN)
