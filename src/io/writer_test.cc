@@ -243,7 +243,8 @@ double share_in_memory(const std::string& path) {
   std::vector<unsigned char> pages((bytes + page - 1) / page);
   EXPECT_EQ(::mincore(mapped, bytes, pages.data()), 0);
   ::munmap(mapped, bytes);
-  const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char at) { return (at & 1) != 0; });
+  const auto there =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char at) { return (at & 1) != 0; });
   return static_cast<double>(there) / static_cast<double>(pages.size());
 }
 
