@@ -157,6 +157,7 @@ def cpp_tests(run: StageRun, preset: str) -> Outcome:
         "--no-tests=error",
         "-j2",
         GTEST_OUTPUT=f"xml:{run.reports}/",
+        GTEST_BRIEF="1",  # the log tells of failures alone; the reports have the rest
         ASAN_OPTIONS="detect_stack_use_after_return=1",
         UBSAN_OPTIONS="print_stacktrace=1",
         TSAN_OPTIONS="second_deadlock_stack=1",

@@ -50,9 +50,9 @@ def pack(
     )
 
 
-def zeros(bench: Bench, name: str, megabytes: int, *, rest: bool = False) -> Contender:
+def zeros(bench: Bench, name: str, megabytes: int, *, folder: Path, rest: bool = False) -> Contender:
     """What it costs to write so many bytes into the page cache, and nothing else."""
-    target = bench.workloads.scratch(file_name(name) + ".zeros")
+    target = folder / (file_name(name) + ".zeros")
     return Contender(
         name,
         ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={megabytes}", "status=none"],

@@ -259,17 +259,29 @@ TEST(PosixWriterTest, WhatMayNotStayInMemoryIsGivenBackOnTheWayAndAtTheEnd) {
       ASSERT_TRUE((*writer)->write_at(i * piece.size(), as_bytes(piece)).ok());
     ASSERT_TRUE((*writer)->commit().ok());
   };
-  write(folder / "stays", true);
-  EXPECT_GT(share_in_memory(folder / "stays"), 0.9);
-  // What the system gives back when it is asked to, beside whatever else goes on here.
-  write(folder / "told", true);
-  const int descriptor = ::open((folder / "told").c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
-  ::close(descriptor);
-  if (share_in_memory(folder / "told") > 0.2) GTEST_SKIP() << "this filesystem gives no memory back";
-  write(folder / "goes", false);
-  EXPECT_LT(share_in_memory(folder / "goes"), 0.2);
+  // What the system does when it is asked in so many words: it may keep pages that others look at just now,
+  // and take ones that nobody asked it to take. So one clear answer of a few is enough.
+  const auto told = [&] {
+    write(folder / "told", true);
+    const int descriptor = ::open((folder / "told").c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+    ::close(descriptor);
+    return share_in_memory(folder / "told");
+  };
+  bool gives_back = false, differs = false;
+  std::string seen;
+  for (int attempt = 0; attempt < 8 && !differs; ++attempt) {
+    gives_back |= told() < 0.2;
+    write(folder / "stays", true);
+    const double stays = share_in_memory(folder / "stays");
+    write(folder / "goes", false);
+    const double goes = share_in_memory(folder / "goes");
+    differs = stays > 0.9 && goes < 0.2;
+    seen += " " + std::to_string(stays) + "/" + std::to_string(goes);
+  }
   EXPECT_TRUE(get(posix_storage(), folder / "goes") == std::string(kPieces * piece.size(), 'x'));
+  if (!gives_back) GTEST_SKIP() << "this filesystem gives no memory back";
+  EXPECT_TRUE(differs) << "of what stays / of what goes are in memory:" << seen;
 }
 
 TEST(PosixWriterTest, NonDurableCommitIsVisibleToo) {
