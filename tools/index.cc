@@ -105,8 +105,9 @@ Status run_index(const IndexArguments& arguments, Run& run) {
   }
   run.result().set("lost", std::move(list));
   return run.bad_data(
-      fmt::format("{} stretch{} could not be read and are left out; the index in {} has the rest",
-                  damage.size(), damage.size() == 1 ? "" : "es", report.folder));
+      fmt::format("{} could not be read and {} left out; the index in {} has the rest",
+                  damage.size() == 1 ? "1 stretch" : fmt::format("{} stretches", damage.size()),
+                  damage.size() == 1 ? "is" : "are", report.folder));
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ std::function<Status(Run&)> declare_index(Options& options) {
       .positionals("[NAME=]CONTAINER", arguments->containers,
                    "files or folders of any format that pack writes, or patterns of them; NAME= names the "
                    "split that they are")
-      .text("--out", arguments->out, "folder of the index (default: CONTAINER.packtrain beside the first)")
+      .text("-o,--out", arguments->out, "folder of the index (default: CONTAINER.packtrain beside the first)")
       .flag("--checksum", arguments->checksum, "read everything once and record a check of every field")
       .flag("--recover", arguments->recover, "go on behind damage, and say what was lost");
   return [arguments](Run& run) { return run_index(*arguments, run); };

@@ -64,7 +64,8 @@ def measure(bench: Bench) -> Outcome:
                 for files, megabytes in MEGABYTES_OF_TAR.items()
             ]
         contenders += [
-            tar(bench, f"tar of {files:,} files", tree, sync=False, rest=True) for files, tree in trees.items()
+            tar(bench, f"tar of {files:,} files", tree, sync=False, rest=True)
+            for files, tree in trees.items()
         ]
         series = bench.take_turns(contenders)
     tars = {files: series[f"tar of {files:,} files"] for files in trees}
@@ -80,9 +81,7 @@ def measure(bench: Bench) -> Outcome:
     for place in places:
         few_zeros, many_zeros = (series[zeros_in_words(files, place)] for files in (FEW, MANY))
         outcome.readings.append(
-            Reading(
-                f"time a byte of dd at 2 GB against 0.2 GB, {place}", growth(few_zeros, many_zeros), "×"
-            )
+            Reading(f"time a byte of dd at 2 GB against 0.2 GB, {place}", growth(few_zeros, many_zeros), "×")
         )
         for backend in BACKENDS:
             what = f"{backend}, {place}"

@@ -180,6 +180,15 @@ def warm(folder: Path) -> None:
                 pass
 
 
+def evict(path: Path) -> None:
+    """Nothing of a file or folder is in this machine's memory; what is below a virtual disk may still be."""
+    for file_path in [path, *path.rglob("*")]:
+        if file_path.is_file():
+            with file_path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def touch(folder: Path) -> None:
     """Reads everything of a folder once more, just before a run.
 

@@ -116,6 +116,11 @@ class Storage {
                                                  const WriteOptions& options = {}) = 0;
   virtual Status make_folder(std::string_view path) = 0;  // parents too; no error if it exists
   virtual Status rename(std::string_view from, std::string_view to) = 0;  // never replaces a non-empty folder
+  // Two names change places, and nobody ever finds one of them missing. Code::unsupported where that cannot
+  // be.
+  virtual Status exchange(std::string_view /*one*/, std::string_view /*other*/) {
+    return Status(Code::unsupported, "names cannot be exchanged here");
+  }
   virtual Status link(std::string_view from,
                       std::string_view to) = 0;      // a second name; Code::invalid if `to` exists
   virtual Status remove(std::string_view path) = 0;  // a file or an empty folder; not_found if absent

@@ -9,8 +9,12 @@ from pathlib import Path
 
 
 def command_path() -> str | None:
-    """The command inside the package; in a developer's build, the one on PATH."""
-    return shutil.which("packtrain", path=Path(__file__).with_name("bin")) or shutil.which("packtrain")
+    """The command inside the package; of a build that is not installed, its own; else the one on PATH."""
+    package = Path(__file__).absolute().parent
+    for folder in (package / "bin", package.parents[1] / "tools"):
+        if found := shutil.which("packtrain", path=folder):
+            return found
+    return shutil.which("packtrain")
 
 
 def main() -> None:

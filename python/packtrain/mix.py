@@ -35,7 +35,8 @@ class Mix:
 
     def __init__(
         self,
-        parts: Mapping[Source, float] | Iterable[tuple[Source, float]],
+        # Any: what is in a dict with both paths and datasets as keys is for a type checker any object
+        parts: Mapping[Any, float] | Iterable[tuple[Source, float]],
         *,
         epoch_length: int | None = None,
     ) -> None:

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "base/hash.h"
+#include "base/process_token.h"
 #include "format/npy_header.h"
 #include "format/tar_header.h"
 #include "io/test_storage.h"
@@ -354,15 +357,54 @@ TEST_F(OpenTest, IndexTakesAnEmptyFolderAndLeavesItsNeighboursAlone) {
   ASSERT_TRUE(remove_tree(storage(), options.out).ok());
 
   // The names an index is made under are taken already, by whomever.
-  const std::string part = options.out + ".tmp-" + std::to_string(::getpid());
-  put(storage(), part + "/notes.txt", "mine");
-  put(storage(), part + "-old/notes.txt", "mine too");
+  std::string token = process_token();
+  const size_t count_at = token.rfind('-') + 1;
+  const int count = std::stoi(token.substr(count_at));
+  const auto taken = [&](int i) {
+    return options.out + ".tmp-" + token.substr(0, count_at) + std::to_string(count + i) + "/notes.txt";
+  };
+  for (int i = 1; i <= 4; ++i) put(storage(), taken(i), "mine");
   for (int round = 0; round < 2; ++round) {
     report = make_index(storage(), containers, options);
     ASSERT_TRUE(report.ok()) << report.status().text();
   }
-  EXPECT_EQ(get(storage(), part + "/notes.txt"), "mine");
-  EXPECT_EQ(get(storage(), part + "-old/notes.txt"), "mine too");
+  for (int i = 1; i <= 4; ++i) EXPECT_EQ(get(storage(), taken(i)), "mine");
+}
+
+TEST_F(OpenTest, WhatKilledProcessesLeftBesideAnIndexGoesWithTheNextOne) {
+  std::string containers[] = {a_};
+  const std::string target = a_ + ".packtrain", own = process_token(), host = own.substr(0, own.find('-'));
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  const auto leave = [&](const std::string& token) {
+    put(storage(), target + ".tmp-" + token + "/manifest.json", "{}");
+    return target + ".tmp-" + token;
+  };
+  const std::string dead = leave(host + "-999999999-0"), old = leave(host + "-999999999-1-old"),
+                    alive = leave(host + "-" + std::to_string(::getpid()) + "-x"),
+                    elsewhere = leave("another_host-1-0");
+  const std::string with_more = leave(host + "-999999999-2");
+  put(storage(), with_more + "/notes.txt", "mine");
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  EXPECT_FALSE(storage().stat(dead).ok());
+  EXPECT_FALSE(storage().stat(old).ok());
+  EXPECT_TRUE(storage().stat(alive).ok());
+  EXPECT_TRUE(storage().stat(elsewhere).ok());
+  EXPECT_EQ(get(storage(), with_more + "/notes.txt"), "mine");
+}
+
+// A loader that opens the dataset while an index is made anew finds the old one or the new one.
+TEST_F(OpenTest, AnIndexIsReplacedInOneStepWhereTheFilesystemCan) {
+  std::string containers[] = {a_}, beside = a_ + ".packtrain";
+  ASSERT_TRUE(make_index(storage(), containers, {}).ok());
+  Status looked;
+  std::atomic<bool> over = false;
+  std::thread looker([&] {
+    while (!over && looked.ok()) looked = storage().stat(beside).status();
+  });
+  for (int round = 0; round < 50; ++round) EXPECT_TRUE(make_index(storage(), containers, {}).ok());
+  over = true;
+  looker.join();
+  EXPECT_TRUE(looked.ok()) << looked.text();
 }
 
 // Whichever call fails, or is the last before the end: the older index is there, under one name or another.
@@ -371,11 +413,13 @@ TEST_F(OpenTest, AnOlderIndexSurvivesEveryFailureOfReplacingIt) {
   ASSERT_TRUE(make_index(storage(), containers, {}).ok());
   const std::string before = get(storage(), beside + "/manifest.json");
   put(storage(), a_, tar_of({{"1.txt", "another"}, {"2.txt", "one"}}));
-  for (uint64_t nth = 1; nth <= 2; ++nth) {
-    FaultyStorage flaky(storage(), {.fail_rename = nth});
+  const Faults faults[] = {
+      {.fail_rename = 1}, {.fail_rename = 1, .no_exchange = true}, {.fail_rename = 2, .no_exchange = true}};
+  for (const Faults& fault : faults) {
+    FaultyStorage flaky(storage(), fault);
     EXPECT_FALSE(make_index(flaky, containers, {}).ok());
-    EXPECT_EQ(get(storage(), beside + "/manifest.json"), before) << nth;
-    EXPECT_EQ(visible(storage(), folder_ / "set", /*parts=*/true).size(), 5u) << nth;
+    EXPECT_EQ(get(storage(), beside + "/manifest.json"), before) << fault.fail_rename;
+    EXPECT_EQ(visible(storage(), folder_ / "set", /*parts=*/true).size(), 5u) << fault.fail_rename;
   }
 }
 

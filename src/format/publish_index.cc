@@ -1,7 +1,5 @@
 #include "format/publish_index.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -9,8 +7,10 @@
 #include <latch>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
+#include "base/process_token.h"
 #include "base/threads.h"
 #include "base/words.h"
 #include "index/shard_place.h"
@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::array<std::string_view, 3> kIndexFiles = {kManifest, "index.npz", "names.npz"};
+
+constexpr std::string_view kTemporary = ".tmp-";  // then the token of the process, see process_token.h
+constexpr int kNeighboursLookedAt = 4096;  // a folder may have millions of names: it is not worth reading all
 
 constexpr size_t kWrittenApart = size_t{256} << 10;  // bytes; for less a thread does not pay
 
@@ -60,7 +63,7 @@ Status remove_index(Storage& storage, const std::string& folder) {
 // A name beside `target` that nobody has. Somebody else's, or what a killed process left, stays as it is.
 Result<std::string> free_name(Storage& storage, const std::string& target, std::string_view ending) {
   constexpr int kTries = 1000;
-  const std::string stem = target + ".tmp-" + std::to_string(::getpid());
+  const std::string stem = target + std::string(kTemporary) + process_token();
   for (int i = 0; i < kTries; ++i) {
     std::string name = stem + (i == 0 ? "" : "-" + std::to_string(i)) + std::string(ending);
     Result<FileInfo> found = storage.stat(name, /*follow=*/false);
@@ -68,7 +71,22 @@ Result<std::string> free_name(Storage& storage, const std::string& target, std::
     if (!found.ok()) return found.status();
   }
   return Status(Code::invalid, "no temporary name beside it is free; remove those that begin with " +
-                                   printable(target) + ".tmp-");
+                                   printable(target) + std::string(kTemporary));
+}
+
+// What processes of this host that were killed meanwhile have left beside `target`.
+void remove_left_parts(Storage& storage, const std::string& target) {
+  const size_t slash = target.rfind('/');
+  const std::string folder = slash == target.npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
+  const std::string start = target.substr(slash == target.npos ? 0 : slash + 1) + std::string(kTemporary);
+  std::vector<std::string> left;
+  int seen = 0;
+  (void)storage.list(folder, [&](FolderEntry&& entry) {
+    if (entry.name.starts_with(start) && token_is_dead(std::string_view(entry.name).substr(start.size())))
+      left.push_back(std::move(entry.name));
+    return ++seen < kNeighboursLookedAt;
+  });
+  for (const std::string& name : left) (void)remove_index(storage, path_below(folder, name));
 }
 
 std::string seal(IndexBuilder::Finished& finished, std::string index_hash, std::string names_hash) {
@@ -134,6 +152,12 @@ Status put_in_place(Storage& storage, const std::string& part, const std::string
   Result<Occupant> occupant = look_at(storage, target);
   if (!occupant.ok() && occupant.status().code() != Code::not_found) return occupant.status();
   if (!occupant.ok() || occupant->names == 0) return storage.rename(part, target);
+  const Status exchanged = storage.exchange(part, target);
+  if (exchanged.ok()) {
+    (void)remove_index(storage, part);  // the old one: in nobody's way if it stays
+    return {};
+  }
+  if (exchanged.code() != Code::unsupported) return exchanged;
   PACKTRAIN_ASSIGN(old, free_name(storage, target, "-old"));
   PACKTRAIN_TRY(storage.rename(target, old));
   Status renamed = storage.rename(part, target);
@@ -185,7 +209,10 @@ Status publish_index(Storage& storage, const std::string& folder, IndexBuilder::
     return put_in_place(storage, part, folder);
   };
   Status status = write_all();
-  if (status.ok()) return status;
+  if (status.ok()) {
+    remove_left_parts(storage, folder);
+    return {};
+  }
   // Nothing but this process has written there, parts of files among it. What cannot be removed does no harm.
   (void)remove_tree(storage, part);
   // The temporary name is no concern of the user's.

@@ -69,6 +69,15 @@ int32_t signed_sum(Bytes block) {
   return sum;
 }
 
+// Bytes that were lost or added move all headers behind them. One that is a byte or two beside its block has
+// the right sum still where zeros or blanks surround its fields, but its magic is not where magic is.
+bool is_shifted(Bytes block) {
+  constexpr std::string_view kMagic = "ustar";
+  const std::string_view text = as_text(block);
+  if (text.substr(kMagicSpan.at, kMagic.size()) == kMagic) return false;
+  return text.substr(kMagicSpan.at - 8, 16 + kMagic.size()).find(kMagic) != text.npos;
+}
+
 TarKind kind_of(char type, std::string_view name) {
   switch (type) {
     case '\0':  // old writers mark a folder by its name alone
@@ -145,7 +154,8 @@ bool is_tar_header(Bytes block) {
   if (text.find_first_of("01234567") == std::string_view::npos) return false;
   auto recorded = octal(text);
   if (!recorded) return false;
-  return *recorded == plain_sum(block) || static_cast<int64_t>(*recorded) == signed_sum(block);
+  const bool sums = *recorded == plain_sum(block) || static_cast<int64_t>(*recorded) == signed_sum(block);
+  return sums && !is_shifted(block);
 }
 
 Result<TarHeader> parse_tar_header(Bytes block) {

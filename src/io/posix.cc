@@ -135,6 +135,14 @@ class PosixStorage final : public Storage {
                       taken ? to : from);
   }
 
+  Status exchange(std::string_view one, std::string_view other) override {
+    PACKTRAIN_ASSIGN(first, kernel_path(one));
+    PACKTRAIN_ASSIGN(second, kernel_path(other));
+    if (::renameat2(AT_FDCWD, first.c_str(), AT_FDCWD, second.c_str(), RENAME_EXCHANGE) == 0) return {};
+    if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return Storage::exchange(one, other);
+    return path_error(errno, "cannot change places with " + printable(other), one);
+  }
+
   Status link(std::string_view from, std::string_view to) override {
     PACKTRAIN_ASSIGN(old_name, kernel_path(from));
     PACKTRAIN_ASSIGN(new_name, kernel_path(to));

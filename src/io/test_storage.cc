@@ -192,6 +192,11 @@ Status StorageWrapper::rename(std::string_view from, std::string_view to) {
   return inner_.rename(from, to);
 }
 
+Status StorageWrapper::exchange(std::string_view one, std::string_view other) {
+  PACKTRAIN_TRY(before(Call::rename, other, 0));
+  return inner_.exchange(one, other);
+}
+
 Status StorageWrapper::link(std::string_view from, std::string_view to) {
   PACKTRAIN_TRY(before(Call::link, to, 0));
   return inner_.link(from, to);
@@ -278,6 +283,11 @@ FaultyStorage::FaultyStorage(Storage& inner, Faults faults)
   };
   static_assert(std::size(plan) == kCallKinds);
   for (const auto& [call, nth] : plan) fail_at_[static_cast<size_t>(call)] = nth;
+}
+
+Status FaultyStorage::exchange(std::string_view one, std::string_view other) {
+  if (faults_.no_exchange) return Storage::exchange(one, other);
+  return StorageWrapper::exchange(one, other);
 }
 
 Status FaultyStorage::before(Call call, std::string_view path, uint64_t) {

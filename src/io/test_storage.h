@@ -54,6 +54,7 @@ class StorageWrapper : public Storage {
                                          const WriteOptions& options = {}) override;
   Status make_folder(std::string_view path) override;
   Status rename(std::string_view from, std::string_view to) override;
+  Status exchange(std::string_view one, std::string_view other) override;  // to the hooks, a rename
   Status link(std::string_view from, std::string_view to) override;
   Status remove(std::string_view path) override;
   Status sync_folder(std::string_view path) override;
@@ -135,6 +136,7 @@ struct Faults {
   uint64_t fail_create = 0, fail_write = 0, fail_commit = 0;
   uint64_t fail_make_folder = 0, fail_rename = 0, fail_link = 0, fail_remove = 0, fail_sync_folder = 0;
   bool from_then_on = false;  // every later call of the kind fails too
+  bool no_exchange = false;   // a filesystem that has no such call
   Code code = Code::io;
   uint64_t flip_read = 0;                         // the Nth read gets one bit wrong, and says nothing
   uint64_t flip_bit = 0;                          // which one, modulo the bits read
@@ -147,6 +149,7 @@ class FaultyStorage : public StorageWrapper {
  public:
   FaultyStorage(Storage& inner, Faults faults);
   uint64_t failures() const { return failures_.load(); }  // injected so far, flips included
+  Status exchange(std::string_view one, std::string_view other) override;
 
  protected:
   Status before(Call call, std::string_view path, uint64_t bytes) override;

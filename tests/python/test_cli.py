@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tarfile
 import time
 from pathlib import Path
@@ -22,6 +24,19 @@ VERBS = ["pack", "index", "info", "ls", "cat", "extract", "show", "verify", "doc
 
 def test_the_command_and_the_package_are_one_version(command: Command) -> None:
     assert pt.__version__ in command("--version").out
+
+
+def test_the_package_is_the_command_too() -> None:
+    """Also from a build that was not installed, with nothing of it on PATH."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "packtrain", "--version"],
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert pt.__version__ in ran.stdout
 
 
 @pytest.mark.parametrize("verb", VERBS)
