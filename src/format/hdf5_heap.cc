@@ -266,8 +266,13 @@ class HeapWalker {
   void take(Walk& walk, uint16_t index, uint64_t address, uint64_t size) {
     const auto first = order_.begin() + static_cast<std::ptrdiff_t>(walk.first);
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(walk.last);
-    auto at = std::lower_bound(first, last, index,
-                               [&](size_t value, uint16_t than) { return values_[value].index < than; });
+    // Objects mostly come in the order of their indices, so that it is the first that is not found yet.
+    auto at = first + static_cast<std::ptrdiff_t>(walk.found);
+    const auto has = [&](auto value) { return values_[*value].index == index; };
+    if (at == last || !has(at) || (at != first && has(at - 1))) {
+      at = std::lower_bound(first, last, index,
+                            [&](size_t value, uint16_t than) { return values_[value].index < than; });
+    }
     for (; at != last && values_[*at].index == index; ++at) {
       Hdf5Value& value = values_[*at];
       if (value.state != State::wanted) continue;
