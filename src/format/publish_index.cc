@@ -152,7 +152,7 @@ Status put_in_place(Storage& storage, const std::string& part, const std::string
   Result<Occupant> occupant = look_at(storage, target);
   if (!occupant.ok() && occupant.status().code() != Code::not_found) return occupant.status();
   if (!occupant.ok() || occupant->names == 0) return storage.rename(part, target);
-  const Status exchanged = storage.exchange(part, target);
+  Status exchanged = storage.exchange(part, target);
   if (exchanged.ok()) {
     (void)remove_index(storage, part);  // the old one: in nobody's way if it stays
     return {};

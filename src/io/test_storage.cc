@@ -286,7 +286,7 @@ FaultyStorage::FaultyStorage(Storage& inner, Faults faults)
 }
 
 Status FaultyStorage::exchange(std::string_view one, std::string_view other) {
-  if (faults_.no_exchange) return Storage::exchange(one, other);
+  if (faults_.no_exchange) return Status(Code::unsupported, "names cannot be exchanged here");
   return StorageWrapper::exchange(one, other);
 }
 
