@@ -109,6 +109,12 @@ nb::object iterator_over(nb::handle self) {
   return iterator;
 }
 
+// As a list has it: whatever is no text is in no dataset.
+constexpr nb::sig kContains("def __contains__(self, key: object) -> bool");
+bool has_key(const Samples& samples, nb::handle key) {
+  return nb::isinstance<nb::str>(key) && samples.has_key(nb::borrow<nb::str>(key));
+}
+
 void bind_keys(nb::module_& module) {
   nb::class_<Keys>(module, "Keys", "The keys of a dataset, in order: a sequence that reads them when asked.")
       .def("__len__", [](const Keys& self) { return self.samples->size(); })
@@ -129,8 +135,8 @@ void bind_keys(nb::module_& module) {
           nb::arg("part"))
       .def("__iter__", &iterator_over, nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def(
-          "__contains__", [](const Keys& self, const nb::str& key) { return self.samples->has_key(key); },
-          nb::arg("key"))
+          "__contains__", [](const Keys& self, nb::handle key) { return has_key(*self.samples, key); },
+          nb::arg("key"), kContains)
       .def(
           "index",
           [](const Keys& self, const nb::str& key) {
@@ -311,8 +317,8 @@ void bind_index(nb::module_& module) {
       .def("__iter__", &iterator_over,
            nb::sig("def __iter__(self) -> collections.abc.Iterator[dict[str, typing.Any]]"))
       .def(
-          "__contains__", [](const Samples& self, const nb::str& key) { return self.has_key(key); },
-          nb::arg("key"))
+          "__contains__", [](const Samples& self, nb::handle key) { return has_key(self, key); },
+          nb::arg("key"), kContains)
       .def(
           "read",
           [](const Samples& self, const Positions& positions,

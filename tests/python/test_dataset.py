@@ -66,6 +66,8 @@ def test_keys_lead_to_their_samples(data: pt.Dataset) -> None:
         assert keys[position] in keys
         assert keys[position] in data
     assert "no such key" not in data
+    assert 5 not in data  # as of a list: no error
+    assert None not in data.keys
     with pytest.raises(KeyError):
         data["no such key"]
     with pytest.raises(IndexError):
