@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "arm64"
 LIBRARIES = ROOT / "build" / "arm64-root"
 SECONDS = 3600  # of one program
+# qemu 7.2 ends in an assertion of its own where a child of fork() starts a thread, which these tests do.
+BEYOND_THE_EMULATOR = "Backends/ForkTest.*/pool"
 
 
 def missing() -> str:
@@ -41,7 +43,9 @@ def run(program: Path, tests: str) -> tuple[list[str], str]:
 def emulate(program: Path) -> Check:
     """What fails is tried once more, alone: an emulator is slow, and a few tests look at the clock."""
     check = Check(f"arm: {program.name}")
-    failed, trouble = run(program, "*")
+    if program.name == "io_test":
+        check.said = f"left out, as this emulator cannot run them: {BEYOND_THE_EMULATOR}"
+    failed, trouble = run(program, f"*-{BEYOND_THE_EMULATOR}")
     if failed:
         check.said = f"tried again: {', '.join(failed)}"
         failed, trouble = run(program, ":".join(failed))

@@ -139,14 +139,23 @@ class MergedReads {
     }
     std::unique_ptr<Reads> reads;  // made for the first that must be waited for
     std::vector<Read*> batch;
+    // Reads are begun in order and end in any. After a failure those in flight are waited for, so that told is
+    // the one that lies first in the file, whatever came first.
+    Status failure;
+    size_t failed_at = end;
+    const auto note = [&](Status status, size_t at) {
+      if (status.ok() || at >= failed_at) return;
+      failure = std::move(status);
+      failed_at = at;
+    };
     for (size_t next = begin; next < end || (reads && reads->in_flight() > 0);) {
       batch.clear();
-      while (next < end && !idle.empty()) {
+      while (next < end && !idle.empty() && failure.ok()) {
         Piece& piece = *idle.back();
-        piece.first = next;
+        const size_t first = piece.first = next;
         next = piece.last = std::min(end, end_of(next, kMergeGap, kMergedBytes));
-        PACKTRAIN_TRY(take_cached(piece));
-        if (piece.first == piece.last) continue;
+        note(take_cached(piece), first);
+        if (!failure.ok() || piece.first == piece.last) continue;
         cover(piece);
         batch.push_back(&piece.read);
         idle.pop_back();
@@ -157,12 +166,14 @@ class MergedReads {
       Read* finished[kMergedReadsInFlight];
       const size_t count = reads->wait(finished);
       for (Read* read : std::span(finished, count)) {
-        PACKTRAIN_TRY(read->status);
-        PACKTRAIN_TRY(hand_on(pieces[read->tag], pieces[read->tag].last));
-        idle.push_back(&pieces[read->tag]);
+        Piece& piece = pieces[read->tag];
+        const size_t first = piece.first;
+        note(read->status, first);
+        if (first < failed_at) note(hand_on(piece, piece.last), first);
+        idle.push_back(&piece);
       }
     }
-    return {};
+    return failure;
   }
 
   // Where the stretches end that share a read with order_[first].
