@@ -10,6 +10,7 @@
 #include <exception>
 #include <new>
 
+#include "base/out_of_memory.h"
 #include "base/version.h"
 #include "base/words.h"
 #include "tools/console.h"
@@ -375,7 +376,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& words, std::strin
   try {
     status = body(console);
   } catch (const std::bad_alloc&) {
-    status = Status(Code::no_room, "out of memory; give the job more, or use fewer --jobs");
+    status = out_of_memory();
   } catch (const std::exception& error) {
     status = Status(Code::io, fmt::format("unexpected failure: {}", error.what()));
   }

@@ -33,7 +33,11 @@ Result<Row> row_of(const Dataset& dataset, uint64_t sample) {
   row.index = sample;
   row.offset = UINT64_MAX;
   row.label = label_in_words(manifest, dataset.label(sample));
-  row.shard = manifest.shards[dataset.shard_of(sample)].path;
+  const uint32_t shard = dataset.shard_of(sample);
+  if (shard >= manifest.shards.size())
+    return Status(Code::corrupt, "the index names a shard that does not exist; run packtrain verify")
+        .at("sample " + std::to_string(sample));
+  row.shard = manifest.shards[shard].path;
   PACKTRAIN_ASSIGN(key, dataset.key(sample));
   row.key = key;
   std::vector<std::pair<Block, Slice>> slices;
@@ -72,6 +76,13 @@ Status list_shards(const Manifest& manifest, Run& run) {
 Status run_ls(const LsArguments& arguments, Run& run) {
   PACKTRAIN_ASSIGN(dataset, open_for(run, arguments.dataset));
   if (arguments.shards) return list_shards(dataset->manifest(), run);
+  // What is handed on has no other witness. For a few samples all of a large index would be too much.
+  if (!arguments.limit) {
+    const bool rows = arguments.details || run.json();
+    if (rows || !arguments.class_name.empty())
+      PACKTRAIN_TRY(dataset->sound(rows ? IndexPart::index : IndexPart::labels, kQuickToCompare));
+    PACKTRAIN_TRY(dataset->sound(IndexPart::names, kQuickToCompare));
+  }
   PACKTRAIN_ASSIGN(selection, select_samples(*dataset, arguments.split, arguments.class_name));
   // A terminal obeys control bytes; a pipe gets the names as they are.
   const bool terminal = isatty(STDOUT_FILENO) == 1;

@@ -190,6 +190,9 @@ struct SampleBytes {
   std::vector<std::byte> buffer;
 };
 
+// Whether a folder holds a dataset of packtrain's, be it a damaged one, and not merely files of those names.
+bool holds_dataset(Storage& storage, std::string_view folder);
+
 // Files of a dataset's index whose columns carry checks, in whole or in part.
 enum class IndexPart : uint8_t { labels, index, names };
 // Larger parts are compared by those only who read all of them anyway: verify, pack, extract.

@@ -79,7 +79,20 @@ Result<CheckKind> parse_check(const std::string& name) {
                                        "; use a newer packtrain");
 }
 
+// Of the head of a manifest; either half of the word is enough, should the other be damaged.
+constexpr size_t kHeadBytes = 64;
+
 }  // namespace
+
+bool holds_dataset(Storage& storage, std::string_view folder) {
+  const std::string path(folder);
+  if (!storage.stat(path + "/index.npz").ok()) return false;
+  const auto file = storage.open(path + "/manifest.json");
+  if (!file.ok()) return false;
+  std::string head(static_cast<size_t>(std::min<uint64_t>(kHeadBytes, (*file)->size())), '\0');
+  if (!storage.read(**file, 0, std::as_writable_bytes(std::span(head))).ok()) return true;  // not to be told
+  return head.find(kMagic.substr(0, 9)) != head.npos || head.find(kMagic.substr(9)) != head.npos;
+}
 
 std::string Manifest::encode() {
   Json json = Json::object();

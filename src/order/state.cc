@@ -120,6 +120,9 @@ Result<OrderState> OrderState::decode(std::string_view text) {
     return Status(Code::corrupt,
                   "the state is of the order 'streams', but its chains, window or pieces are 0; "
                   "take it as it was saved");
+  // What is saved again must be a state still.
+  if (state.encode().size() > kMostBytes)
+    return Status(Code::corrupt, "this is not the state of a loader: its names are too long");
   return state;
 }
 

@@ -66,6 +66,15 @@ TEST(OrderStateTest, IsOneLineOfLessThanAKilobyte) {
   EXPECT_TRUE(OrderState::decode(state.encode()).ok());
 }
 
+// Few bytes that JSON writes as many: saved again it would be no state.
+TEST(OrderStateTest, AStateThatCannotBeSavedAgainIsRefused) {
+  std::string text = some_state().encode();
+  const size_t at = text.find("\"train\"") + 1;
+  text.replace(at, 5, std::string(3000, '\xdc'));
+  const auto state = OrderState::decode(text);
+  EXPECT_TRUE(!state.ok() || OrderState::decode(state->encode()).ok());
+}
+
 TEST(OrderStateTest, AnotherVersionIsRefused) {
   for (const Json& version : {Json(0), Json(2), Json(-1), Json(UINT64_MAX)})
     EXPECT_EQ(OrderState::decode(with("version", version)).status().code(), Code::unsupported);

@@ -214,6 +214,7 @@ Json describe_shards(const Manifest& manifest) {
 
 Result<std::string> describe(const Dataset& dataset, const Progress& progress, uint32_t jobs) {
   const Manifest& manifest = dataset.manifest();
+  PACKTRAIN_TRY(dataset.sound(IndexPart::index));  // all of it is counted
   const uint64_t turns = (manifest.samples + kRowsPerTurn - 1) / kRowsPerTurn;
   const auto workers =
       static_cast<uint32_t>(std::clamp<uint64_t>(turns, 1, jobs > 0 ? jobs : granted().cores));

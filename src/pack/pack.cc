@@ -289,7 +289,8 @@ Result<Plan> Packer::get_plan() {
   Status status = write_plan(storage_, path, plan, write_options);
   if (!status.ok()) {
     auto theirs = load_plan();
-    if (!theirs.ok()) return status;
+    // Another pack was quicker: that its options differ says more than that its file is there.
+    if (!theirs.ok()) return theirs.status().code() == Code::not_found ? status : theirs.status();
     return theirs;
   }
   return plan;

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/queue.h"
 #include "base/threads.h"
 #include "base/words.h"
@@ -182,7 +183,7 @@ std::optional<PlannedWriter::Taken> PlannedWriter::take(uint32_t worker) {
   while (true) {
     Step step = next_step(worker);
     if (!step.to_open) return step.taken;
-    auto opened = open(std::move(*step.to_open));  // others take units meanwhile
+    auto opened = within_memory([&] { return open(std::move(*step.to_open)); });  // others take units meanwhile
     Lock lock(mutex_);
     Active& own = active_[worker % active_.size()];
     own.opening = false;
@@ -254,7 +255,9 @@ Result<std::shared_ptr<ShardInWork>> PlannedWriter::open(Try&& attempt) {
 void PlannedWriter::write_units(uint32_t worker) {
   Scratch scratch;
   while (auto taken = take(worker)) {
-    if (Status status = write_unit(*taken->shard, taken->unit, scratch); !status.ok()) fail(status);
+    const Status status =
+        within_memory([&] { return write_unit(*taken->shard, taken->unit, scratch); });
+    if (!status.ok()) fail(status);
     if (taken->shard->units_left.fetch_sub(1) != 1) continue;
     if (!layout_.needs_crc32) taken->shard->layout.forget_members();  // it may wait for the disk for long
     to_close_.push(std::move(taken->shard));
@@ -381,7 +384,7 @@ void PlannedWriter::close_shards() {
       failed = over();
     }
     if (!failed) {
-      if (Status status = close(**shard); !status.ok()) fail(status);
+      if (Status status = within_memory([&] { return close(**shard); }); !status.ok()) fail(status);
     }
     Lock lock(mutex_);
     --unclosed_;

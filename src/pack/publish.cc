@@ -1,6 +1,8 @@
 #include "pack/publish.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "base/give_back.h"
@@ -11,6 +13,7 @@
 #include "pack/shard_layout.h"
 #include "pack/sidecars.h"
 #include "pack/written_fields.h"
+#include "packtrain/codec.h"
 
 namespace packtrain {
 namespace {
@@ -82,11 +85,100 @@ Status add_planned(const Plan& plan, const ShardPlan& shard, const Layout& layou
   return {};
 }
 
+bool is_whole(const std::pair<Block, Slice>& piece) {
+  return piece.second.start == 0 && piece.second.length == piece.first.raw;
+}
+
+// What several fields of a shard share, such as the header in front of each row of an array, and compressed
+// blocks that hold several rows: their checks, which were not taken while writing, and their place in the index.
+class SharedBlocks {
+ public:
+  SharedBlocks(Storage& storage, std::string path) : storage_(storage), path_(std::move(path)) {}
+
+  // The number of a block in the index; the same one for whoever shares it.
+  uint64_t number_of(const Block& block, IndexBuilder& builder) {
+    if (const auto known = numbers_.find(place_of(block)); known != numbers_.end()) return known->second;
+    if (numbers_.size() >= kMostKept) numbers_.clear();
+    return numbers_.emplace(place_of(block), builder.add_block(block)).first->second;
+  }
+
+  // Of the decoded bytes of a block, read back once.
+  Result<uint32_t> of(const Block& block, const Pipeline& pipeline) {
+    if (const auto known = checks_.find(place_of(block)); known != checks_.end()) return known->second;
+    if (!file_) {
+      PACKTRAIN_ASSIGN(file, storage_.open(path_));
+      file_ = std::move(file);
+    }
+    raw_.resize(static_cast<size_t>(block.raw));
+    if (block.hole) {
+      std::fill(raw_.begin(), raw_.end(), std::byte{0});
+    } else if (pipeline.empty()) {
+      PACKTRAIN_TRY(storage_.read(*file_, block.offset, raw_));
+    } else {
+      stored_.resize(static_cast<size_t>(block.stored));
+      PACKTRAIN_TRY(storage_.read(*file_, block.offset, stored_));
+      PACKTRAIN_TRY(decode(pipeline, stored_, raw_));
+    }
+    const uint32_t check = crc32c(raw_);
+    if (checks_.size() >= kMostKept) checks_.clear();
+    checks_.emplace(place_of(block), check);
+    return check;
+  }
+
+ private:
+  using Place = std::pair<uint64_t, uint64_t>;  // where it begins, and its decoded length
+  static constexpr size_t kMostKept = 1 << 16;  // who shares a block comes soon
+  static Place place_of(const Block& block) { return {block.offset, block.raw}; }
+
+  Storage& storage_;
+  const std::string path_;
+  std::unique_ptr<File> file_;
+  std::map<Place, uint32_t> checks_;
+  std::map<Place, uint64_t> numbers_;
+  std::vector<std::byte> stored_, raw_;
+};
+
+// Gives the pieces of a field the checks that they lack. `check` is that of the whole field.
+Status check_pieces(std::vector<std::pair<Block, Slice>>& found, const std::vector<Pipeline>& pipelines,
+                    uint32_t check, SharedBlocks& shared) {
+  const auto is_ours = [&](const std::pair<Block, Slice>& piece) {
+    return !piece.first.hole && pipelines[piece.first.pipeline].empty() && is_whole(piece);
+  };
+  bool known = found.size() > 1;  // the check of all pieces but the last
+  uint32_t before = 0;
+  for (size_t i = 0; i + 1 < found.size(); ++i) {
+    auto& [block, slice] = found[i];
+    if (block.hole || !is_whole(found[i])) {
+      known = false;
+      continue;
+    }
+    PACKTRAIN_ASSIGN(own, shared.of(block, pipelines[block.pipeline]));
+    block.check_kind = CheckKind::crc32c;
+    block.check = own;
+    before = crc32c_join(before, own, slice.length);
+  }
+  auto& [block, slice] = found.back();
+  if (known && is_ours(found.back())) {
+    // The check of two stretches is that of the first, shifted by the length of the second, and that of the
+    // second: known of both together and of the first, it is that of the second.
+    block.check_kind = CheckKind::crc32c;
+    block.check = check ^ crc32c_join(before, 0, slice.length);
+    return {};
+  }
+  for (auto& [piece, part] : found) {
+    if (piece.hole || piece.check_kind != CheckKind::none || pipelines[piece.pipeline].empty()) continue;
+    PACKTRAIN_ASSIGN(own, shared.of(piece, pipelines[piece.pipeline]));
+    piece.check_kind = CheckKind::crc32c;
+    piece.check = own;
+  }
+  return {};
+}
+
 // One field as its container has it. Where its bytes lie in one piece that is nobody else's, the check is
 // ours.
 void add_found(std::string_view field, const std::vector<std::pair<Block, Slice>>& found,
                const std::vector<Pipeline>& pipelines, uint32_t check, std::string_view path, uint32_t number,
-               IndexBuilder& builder) {
+               SharedBlocks& shared, IndexBuilder& builder) {
   if (found.size() == 1) {
     const auto& [block, slice] = found.front();
     if (pipelines[block.pipeline].empty() && !block.hole) {
@@ -104,7 +196,9 @@ void add_found(std::string_view field, const std::vector<std::pair<Block, Slice>
       block.check_kind = CheckKind::crc32c;
       block.check = check;
     }
-    slices.push_back({builder.add_block(block), slice.start, slice.length});
+    const bool is_shared = !block.hole && (!is_whole({stored, slice}) || &slice != &found.back().second);
+    slices.push_back({is_shared ? shared.number_of(block, builder) : builder.add_block(block), slice.start,
+                      slice.length});
   }
   builder.add_field(field, slices, path);
 }
@@ -127,6 +221,7 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
     if (!std::binary_search(written.names.begin(), written.names.end(), name)) name.clear();
   const std::vector<uint32_t> container_field = pair_fields(names, dataset->manifest());
   std::vector<std::pair<Block, Slice>> slices;
+  SharedBlocks shared(storage, part + "/" + shard.name);
   size_t check = 0, row = 0;
   uint32_t split = shard.split;
   for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
@@ -156,8 +251,10 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
       const uint64_t size = rows.sizes.empty() ? cell.size : rows.sizes[check];
       if (!at.present || at.length != size) return wrong_record(shard);
       PACKTRAIN_TRY(dataset->slices(found, there, slices));
+      if (slices.size() > 1 || (slices.size() == 1 && !is_whole(slices.front())))
+        PACKTRAIN_TRY(check_pieces(slices, pipelines, rows.checks[check], shared));
       add_found(field, slices, pipelines, rows.checks[check++], recorded_path(catalog, cell), number,
-                builder);
+                shared, builder);
     }
     PACKTRAIN_TRY(builder.end_sample());
   }

@@ -95,9 +95,7 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
   if (info->kind == FileKind::file) return kind_of_file(storage, path);
   if (info->kind != FileKind::folder)
     return Status(Code::invalid, "is neither a file nor a folder; name one").at(printable(path));
-  const auto manifest = storage.stat(path + "/manifest.json");
-  const auto index = storage.stat(path + "/index.npz");
-  if (manifest.ok() && index.ok()) return SourceKind::container;
+  if (holds_dataset(storage, path)) return SourceKind::container;
   const auto format = recognise_format(storage, path);  // a container that is a folder, such as LMDB
   return format.ok() ? SourceKind::container : SourceKind::tree;
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/threads.h"
 #include "base/words.h"
 #include "format/laid_out_writer.h"
@@ -135,9 +136,14 @@ class SerialWriter {
 
   Status run() {
     run_on("pack-write", context_.threads, [this](uint32_t) {
-      SampleMaker maker(context_);
-      while (const auto shard = open_next()) close(shard, write_shard(shard, maker));
-      while (const auto claim = claim_any()) deliver(*claim, make_ready(*claim, maker));
+      const Status status = within_memory([this]() -> Status {
+        SampleMaker maker(context_);
+        while (const auto shard = open_next())
+          close(shard, within_memory([&] { return write_shard(shard, maker); }));
+        while (const auto claim = claim_any()) deliver(*claim, make_ready(*claim, maker));
+        return {};
+      });
+      if (!status.ok()) give_up(status);
     });
     Lock lock(mutex_);
     return failure_;
@@ -155,6 +161,14 @@ class SerialWriter {
     if (!status.ok() && failure_.ok()) failure_ = status;
     std::erase(active_, shard);
     --unfinished_;
+    changed_.notify_all();
+  }
+
+  // What this thread had claimed nobody will deliver.
+  void give_up(const Status& status) {
+    Lock lock(mutex_);
+    if (failure_.ok()) failure_ = status;
+    lost_ = true;
     changed_.notify_all();
   }
 
@@ -181,7 +195,7 @@ class SerialWriter {
   std::vector<ReadySample> make_ready(const Claim& claim, SampleMaker& maker) const;
   void deliver(const Claim& claim, std::vector<ReadySample>&& samples);
   // The next samples of the shard, in order: made ready by another thread, or by this one.
-  std::vector<ReadySample> take(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker);
+  Result<std::vector<ReadySample>> take(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker);
 
   Result<std::unique_ptr<ContainerWriter>> create(const ShardPlan& shard, const std::string& path);
   Status write_shard(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker);
@@ -196,6 +210,7 @@ class SerialWriter {
   const uint64_t limit_ = MemoryGate::usual_limit();
   uint64_t held_ GUARDED_BY(mutex_) = 0;  // bytes of samples that are made ready, or not added yet
   Status failure_ GUARDED_BY(mutex_);
+  bool lost_ GUARDED_BY(mutex_) = false;  // samples that are claimed and will never be ready
 };
 
 uint64_t SerialWriter::expected_bytes(uint64_t sample) const {
@@ -247,13 +262,15 @@ void SerialWriter::deliver(const Claim& claim, std::vector<ReadySample>&& sample
   changed_.notify_all();
 }
 
-std::vector<ReadySample> SerialWriter::take(const std::shared_ptr<SerialShard>& shard, SampleMaker& maker) {
+Result<std::vector<ReadySample>> SerialWriter::take(const std::shared_ptr<SerialShard>& shard,
+                                                    SampleMaker& maker) {
   while (true) {
     Claim own;
     {
       Lock lock(mutex_);
       auto first = shard->ready.begin();
       while ((first == shard->ready.end() || first->first != shard->taken) && !may_claim(*shard)) {
+        if (lost_) return failure_;
         lock.wait(changed_);
         first = shard->ready.begin();
       }
@@ -306,7 +323,7 @@ Status SerialWriter::write_shard(const std::shared_ptr<SerialShard>& shard, Samp
   ShardRows rows;
   uint32_t split = UINT32_MAX;
   for (uint64_t at = shard->plan.first; at < shard->plan.first + shard->plan.count;) {
-    const std::vector<ReadySample> samples = take(shard, maker);
+    PACKTRAIN_ASSIGN(samples, take(shard, maker));
     uint64_t bytes = 0;
     for (const ReadySample& ready : samples) {
       bytes += ready.size();

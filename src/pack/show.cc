@@ -142,6 +142,8 @@ void add_shapes_from_headers(const Dataset& dataset, const SampleRange& range, S
 }  // namespace
 
 Result<std::string> show_page(const Dataset& dataset, const ShowOptions& options) {
+  PACKTRAIN_TRY(dataset.sound(IndexPart::index));  // all of it is counted
+  PACKTRAIN_TRY(dataset.sound(IndexPart::names, kQuickToCompare));
   PACKTRAIN_ASSIGN(range, range_of_split(dataset.manifest(), options.split));
   const ClassFacts classes = count_classes(dataset, range);
   const std::vector<ShardSpec> shards = shards_of(dataset, range);

@@ -13,6 +13,8 @@ TableText::TableText(std::string_view text, char separator, Quotes quotes)
 }
 
 Result<bool> TableText::next(std::vector<std::string>& row) {
+  if (at_ == 0 && (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff")))
+    return Status(Code::unsupported, "is UTF-16 text, as some spreadsheets save it; save it as UTF-8");
   // Empty lines hold no row.
   while (at_ < text_.size() && (text_[at_] == '\n' || text_.substr(at_).starts_with("\r\n"))) {
     at_ += text_[at_] == '\n' ? 1 : 2;

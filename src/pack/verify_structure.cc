@@ -213,7 +213,9 @@ Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Finding
     if (found.ok() && *found == sample) continue;
     // Foreign containers, whose time is recorded, may use a key in every shard; packtrain's own keys are
     // unique.
-    const bool foreign = dataset.manifest().shards[dataset.shard_of(sample)].mtime_ns != 0;
+    const uint32_t shard = dataset.shard_of(sample);
+    const std::vector<ShardSpec>& shards = dataset.manifest().shards;
+    const bool foreign = shard < shards.size() && shards[shard].mtime_ns != 0;
     if (found.ok() && foreign && dataset.key(*found).ok() && *dataset.key(*found) == *key) continue;
     if (!found.ok() && found.status().code() == Code::io) return found.status();
     findings.add({"names.npz", std::string(*key), "", 0,

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "pack/stems.h"
+#include "packtrain/index.h"
 
 namespace packtrain {
 namespace {
@@ -149,13 +150,13 @@ class Walker {
   }
 
   // Whether entries_ are those of a dataset: to pack its shards as files would hide what is in them.
-  bool is_dataset() const {
+  bool is_dataset() {
     bool manifest = false, index = false;
     for (const Entry& entry : entries_) {
       manifest |= name_of(entry) == "manifest.json";
       index |= name_of(entry) == "index.npz";
     }
-    return manifest && index;
+    return manifest && index && holds_dataset(storage_, full(path_));
   }
 
   // Hidden and temporary names, sockets, pipes and devices.

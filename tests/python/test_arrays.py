@@ -222,3 +222,64 @@ def test_one_split_alone_keeps_its_labels(names: tuple[str, str], tmp_path: Path
     data = pt.Dataset(tmp_path / "a.npz")
     assert dict(data.splits) == {"train": 5}
     assert data.labels.tolist() == list(range(5))
+
+
+FIELDS = 9
+
+
+@pytest.fixture(scope="module")
+def field_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A class tree of arrays of one type and shape, which containers stack."""
+    tree = tmp_path_factory.mktemp("fields") / "tree"
+    for number in range(FIELDS):
+        path = tree / ("ab"[number % 2]) / f"{number}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, RNG.integers(0, 5, size=(40, 50)).astype("f4"))
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("target", "compress"),
+    [("npz", "none"), ("npy", "none"), ("hdf5", "none"), ("zarr", "none"), ("zarr", "zstd"), ("zarr", "auto")],
+)
+def test_damage_in_a_stacked_array_is_told_by_whoever_reads_it(
+    command: Command, field_tree: Path, tmp_path: Path, target: str, compress: str
+) -> None:
+    packed = tmp_path / "out.pt"
+    assert command("pack", field_tree, packed, "--format", target, "--compress", compress).code == 0
+    assert command("extract", packed, tmp_path / "back").code == 0
+    assert read_tree(tmp_path / "back") == read_tree(field_tree)
+    shard = max((path for path in packed.rglob("train-*") if path.is_file()), default=None, key=size_of)
+    if shard is None:
+        shard = max((path for path in packed.rglob("*") if path.parent != packed), key=size_of)
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+
+    data = pt.Dataset(packed)
+    bad = []
+    for position in range(FIELDS):
+        try:
+            _ = data[position]
+        except pt.CorruptError:
+            bad.append(position)
+    assert bad
+    assert compress != "none" or len(bad) == 1
+    with pytest.raises(pt.CorruptError):
+        for _ in pt.Loader(packed, batch_size=3, fields={"npy": "bytes"}, shuffle=False):
+            pass
+    with pytest.raises(pt.CorruptError):
+        for _ in pt.Loader(packed, batch_size=3, fields=["npy"], shuffle=False):
+            pass
+    assert command("extract", packed, tmp_path / "again").code == 1
+    assert command("pack", packed, tmp_path / "again.pt").code == 1
+    told = command("verify", packed)
+    assert told.code == 1
+    assert all(data.keys[position] in told.out for position in bad)
+    left = command("extract", packed, tmp_path / "rest", "--skip-bad", str(len(bad)))
+    assert left.code == 0, left
+    assert len(read_tree(tmp_path / "rest")) == FIELDS - len(bad)
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import zipfile
@@ -59,3 +60,22 @@ def test_memory_is_bounded_however_many_threads_unpack(command: Command, bomb: P
     """Eight threads with one entry each would take a fourth more than they may."""
     peak = peak_of(command, "show", bomb, "-o", tmp_path / "page.html", "--jobs", "8", "--quiet")
     assert RAW < peak < LIMIT + RAW // 2
+
+
+@pytest.mark.parametrize("target", ["webdataset", "arrow", "zip"])
+def test_a_pack_that_runs_out_of_memory_says_so_and_ends(
+    command: Command, bomb: Path, tmp_path: Path, target: str
+) -> None:
+    """Whichever thread it is: those that wait for it must not wait for ever."""
+
+    def little_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (RAW * 2, RAW * 2))
+
+    options = ["--format", target, "--jobs", "2", "--quiet"]
+    if target == "zip":
+        options += ["--compress", "deflate"]
+    out = tmp_path / "out.pt"
+    done = command("pack", bomb, out, *options, preexec_fn=little_memory)
+    assert done.code == 3, done
+    assert "memory" in done.last_line
+    assert not out.exists()

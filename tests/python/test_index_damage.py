@@ -34,9 +34,16 @@ def test_a_wrong_label_is_never_handed_on(packed: Path, tmp_path: Path, command:
         _ = data.labels
     with pytest.raises(pt.CorruptError, match="column 'label'"):
         next(iter(pt.Loader(data, batch_size=4, fields=["jpg"])))
-    for arguments in (["pack", copy, tmp_path / "again"], ["extract", copy, tmp_path / "back"]):
+    for arguments in (
+        ["pack", copy, tmp_path / "again"],
+        ["extract", copy, tmp_path / "back"],
+        ["info", copy],
+        ["ls", "-l", copy],
+        ["ls", "--class", "ant", copy],
+        ["show", copy, "-o", tmp_path / "page.html"],
+    ):
         done = command(*arguments)
-        assert done.code == 1
+        assert done.code == 1, arguments
         assert "column 'label' is damaged" in done.last_line
     assert not (tmp_path / "again").exists()
     assert not (tmp_path / "back").exists()
@@ -51,3 +58,17 @@ def test_a_wrong_name_is_never_handed_on(packed: Path, tmp_path: Path, command: 
         assert done.code == 1
         assert "column 'path.bytes' is damaged" in done.last_line
     assert not (tmp_path / "back").exists()
+
+
+def test_a_shard_that_is_not_there_is_no_crash(packed: Path, tmp_path: Path, command: Command) -> None:
+    copy = damaged(packed, tmp_path, "index.npz", "label")
+    content = bytearray((copy / "index.npz").read_bytes())
+    with np.load(packed / "index.npz") as columns:
+        shards = columns["shard"].tobytes()
+    assert content.count(shards) == 1
+    at = content.index(shards)
+    content[at : at + len(shards)] = b"\xff" * len(shards)
+    (copy / "index.npz").write_bytes(content)
+    for arguments in (["ls", "-l", copy], ["ls", "--json", "--limit", "2", copy], ["verify", copy]):
+        done = command(*arguments)
+        assert done.code == 1, (arguments, done)

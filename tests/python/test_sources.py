@@ -503,3 +503,21 @@ def test_what_index_refuses_of_a_tar_pack_does_as_it_says(
         pt.index([archive])
     data = pack(archive, tmp_path)
     assert sorted(sample["jpg"] for sample in data) == [b"first", b"second"][-packed:]
+
+
+def test_a_folder_with_files_called_as_an_index_is_no_dataset(tmp_path: Path, command: Command) -> None:
+    tree = {"a/1.jpg": b"x", "a/manifest.json": b"{}", "a/index.npz": b"y", "b/2.jpg": b"z"}
+    write_tree(tmp_path / "q", tree)
+    assert command("pack", tmp_path / "q", tmp_path / "q.pt").code == 0
+    assert command("extract", tmp_path / "q.pt", tmp_path / "back").code == 0
+    assert read_tree(tmp_path / "back") == tree
+    write_tree(tmp_path / "top", {"manifest.json": b"{}", "index.npz": b"y", "c/1.jpg": b"x"})
+    assert command("pack", tmp_path / "top", tmp_path / "top.pt").code == 0
+
+
+def test_a_list_in_utf_16_is_called_so(tmp_path: Path, command: Command) -> None:
+    write_tree(tmp_path, {"x.jpg": b"x", "list.csv": "path,label\nx.jpg,1\n".encode("utf-16")})
+    done = command("pack", tmp_path / "list.csv", tmp_path / "out.pt")
+    assert done.code != 0
+    assert "UTF-16" in done.last_line
+    assert "save it as UTF-8" in done.last_line
