@@ -110,7 +110,7 @@ nb::object iterator_over(nb::handle self) {
 }
 
 // As a list has it: whatever is no text is in no dataset.
-constexpr nb::sig kContains("def __contains__(self, key: object) -> bool");
+const nb::sig kContains("def __contains__(self, key: object) -> bool");
 bool has_key(const Samples& samples, nb::handle key) {
   return nb::isinstance<nb::str>(key) && samples.has_key(nb::borrow<nb::str>(key));
 }
@@ -136,7 +136,7 @@ void bind_keys(nb::module_& module) {
       .def("__iter__", &iterator_over, nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def(
           "__contains__", [](const Keys& self, nb::handle key) { return has_key(*self.samples, key); },
-          nb::arg("key"), kContains)
+          nb::arg("key").none(), kContains)
       .def(
           "index",
           [](const Keys& self, const nb::str& key) {
@@ -318,7 +318,7 @@ void bind_index(nb::module_& module) {
            nb::sig("def __iter__(self) -> collections.abc.Iterator[dict[str, typing.Any]]"))
       .def(
           "__contains__", [](const Samples& self, nb::handle key) { return has_key(self, key); },
-          nb::arg("key"), kContains)
+          nb::arg("key").none(), kContains)
       .def(
           "read",
           [](const Samples& self, const Positions& positions,

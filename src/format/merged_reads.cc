@@ -139,8 +139,8 @@ class MergedReads {
     }
     std::unique_ptr<Reads> reads;  // made for the first that must be waited for
     std::vector<Read*> batch;
-    // Reads are begun in order and end in any. After a failure those in flight are waited for, so that told is
-    // the one that lies first in the file, whatever came first.
+    // Reads are begun in order and end in any. After a failure those in flight are waited for, so that told
+    // is the one that lies first in the file, whatever came first.
     Status failure;
     size_t failed_at = end;
     const auto note = [&](Status status, size_t at) {

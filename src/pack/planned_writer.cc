@@ -183,7 +183,8 @@ std::optional<PlannedWriter::Taken> PlannedWriter::take(uint32_t worker) {
   while (true) {
     Step step = next_step(worker);
     if (!step.to_open) return step.taken;
-    auto opened = within_memory([&] { return open(std::move(*step.to_open)); });  // others take units meanwhile
+    auto opened =
+        within_memory([&] { return open(std::move(*step.to_open)); });  // others take units meanwhile
     Lock lock(mutex_);
     Active& own = active_[worker % active_.size()];
     own.opening = false;
@@ -255,8 +256,7 @@ Result<std::shared_ptr<ShardInWork>> PlannedWriter::open(Try&& attempt) {
 void PlannedWriter::write_units(uint32_t worker) {
   Scratch scratch;
   while (auto taken = take(worker)) {
-    const Status status =
-        within_memory([&] { return write_unit(*taken->shard, taken->unit, scratch); });
+    const Status status = within_memory([&] { return write_unit(*taken->shard, taken->unit, scratch); });
     if (!status.ok()) fail(status);
     if (taken->shard->units_left.fetch_sub(1) != 1) continue;
     if (!layout_.needs_crc32) taken->shard->layout.forget_members();  // it may wait for the disk for long

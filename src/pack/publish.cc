@@ -90,7 +90,8 @@ bool is_whole(const std::pair<Block, Slice>& piece) {
 }
 
 // What several fields of a shard share, such as the header in front of each row of an array, and compressed
-// blocks that hold several rows: their checks, which were not taken while writing, and their place in the index.
+// blocks that hold several rows: their checks, which were not taken while writing, and their place in the
+// index.
 class SharedBlocks {
  public:
   SharedBlocks(Storage& storage, std::string path) : storage_(storage), path_(std::move(path)) {}
@@ -197,8 +198,8 @@ void add_found(std::string_view field, const std::vector<std::pair<Block, Slice>
       block.check = check;
     }
     const bool is_shared = !block.hole && (!is_whole({stored, slice}) || &slice != &found.back().second);
-    slices.push_back({is_shared ? shared.number_of(block, builder) : builder.add_block(block), slice.start,
-                      slice.length});
+    slices.push_back(
+        {is_shared ? shared.number_of(block, builder) : builder.add_block(block), slice.start, slice.length});
   }
   builder.add_field(field, slices, path);
 }
@@ -253,8 +254,8 @@ Status add_indexed(Storage& storage, const Plan& plan, const ShardPlan& shard, c
       PACKTRAIN_TRY(dataset->slices(found, there, slices));
       if (slices.size() > 1 || (slices.size() == 1 && !is_whole(slices.front())))
         PACKTRAIN_TRY(check_pieces(slices, pipelines, rows.checks[check], shared));
-      add_found(field, slices, pipelines, rows.checks[check++], recorded_path(catalog, cell), number,
-                shared, builder);
+      add_found(field, slices, pipelines, rows.checks[check++], recorded_path(catalog, cell), number, shared,
+                builder);
     }
     PACKTRAIN_TRY(builder.end_sample());
   }

@@ -240,7 +240,14 @@ def field_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("target", "compress"),
-    [("npz", "none"), ("npy", "none"), ("hdf5", "none"), ("zarr", "none"), ("zarr", "zstd"), ("zarr", "auto")],
+    [
+        ("npz", "none"),
+        ("npy", "none"),
+        ("hdf5", "none"),
+        ("zarr", "none"),
+        ("zarr", "zstd"),
+        ("zarr", "auto"),
+    ],
 )
 def test_damage_in_a_stacked_array_is_told_by_whoever_reads_it(
     command: Command, field_tree: Path, tmp_path: Path, target: str, compress: str

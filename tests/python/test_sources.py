@@ -14,7 +14,7 @@ from typing import Any
 
 import packtrain as pt
 import pytest
-from helpers import read_tree, small_tree, write_tree
+from helpers import Command, read_tree, small_tree, write_tree
 
 LABELS = {name: "abc".index(name[0]) for name in small_tree() if name.endswith(".jpg")}
 
