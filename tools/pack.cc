@@ -179,11 +179,12 @@ void say_bad(Run& run, const PackReport& report) {
 }
 
 void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
+  const bool is_exact = options.format == "webdataset";  // others are laid out only while they are written
   run.say("would pack " + counted(report.samples, "sample") + " (" + bytes_in_words(report.payload_bytes) +
           ", " + std::to_string(report.classes) + (report.classes == 1 ? " class" : " classes") + ") into " +
           counted(report.shards, options.format + " shard") +
-          (report.shards > 1 ? " of about " + bytes_in_words(report.bytes / report.shards) : "") + ", " +
-          bytes_in_words(report.bytes) + " in all");
+          (report.shards > 1 ? " of about " + bytes_in_words(report.bytes / report.shards) : "") +
+          (is_exact ? ", " : ", about ") + bytes_in_words(report.bytes) + " in all");
   if (report.conversion.images > 0) run.say(cost_in_words(report.conversion));
   run.say("inodes: " + count_in_words(report.inodes_before) + " -> " + count_in_words(report.inodes_after));
   if (report.estimated_seconds > 0) {

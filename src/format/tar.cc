@@ -36,12 +36,23 @@ class TarWalk {
       if (status.ok()) continue;
       if (status.code() != Code::corrupt) return status;
       if (!options_.recover) return with_way_out(status);
-      PACKTRAIN_TRY(resume(status));
+      PACKTRAIN_TRY(resume(status, members));
+    }
+    if (options_.damage == nullptr) return {};
+    for (Gap& gap : gaps_) {
+      gap.what += neighbours_in_words(members, gap.members_before);
+      options_.damage->push_back({gap.offset, gap.bytes, std::move(gap.what)});
     }
     return {};
   }
 
  private:
+  struct Gap {
+    uint64_t offset, bytes;
+    std::string what;
+    size_t members_before;
+  };
+
   // Takes one header with what belongs to it and moves `at_` behind it. A corrupt one leaves `at_` where the
   // damage begins.
   Status step(MemberList& members) {
@@ -173,7 +184,7 @@ class TarWalk {
   }
 
   // Moves to the next sound header behind the damage at `at_`, or to the end.
-  Status resume(const Status& why) {
+  Status resume(const Status& why, const MemberList& members) {
     uint64_t from = at_, at = from + kTarBlock;
     for (; at + kTarBlock <= window_.size(); at += kTarBlock) {
       PACKTRAIN_ASSIGN(block, window_.at(at, kTarBlock));
@@ -181,8 +192,22 @@ class TarWalk {
     }
     at_ = at + kTarBlock <= window_.size() ? at : window_.size();
     forget_extensions();
-    if (options_.damage) options_.damage->push_back({from, at_ - from, why.message()});
+    gaps_.push_back({from, at_ - from, why.message(), members.size()});
     return {};
+  }
+
+  // Which samples a gap may have taken files from: those that its neighbours belong to.
+  static std::string neighbours_in_words(const MemberList& members, size_t behind) {
+    const auto key = [&](size_t member) {
+      const auto name = member < members.size() ? split_member_name(members.name(member)) : std::nullopt;
+      return name ? printable(name->key) : std::string();
+    };
+    const std::string before = behind > 0 ? key(behind - 1) : "", after = key(behind);
+    if (before.empty() && after.empty()) return {};
+    if (before == after) return "; the sample " + before + " may lack files";
+    if (before.empty()) return "; the sample " + after + " behind it may lack files";
+    if (after.empty()) return "; the sample " + before + " before it may lack files";
+    return "; the samples " + before + " before it and " + after + " behind it may lack files";
   }
 
   Status damaged(std::string what) const {
@@ -200,6 +225,7 @@ class TarWalk {
   uint64_t at_ = 0;
   PaxRecords records_, global_records_;  // of the next member, of all
   std::string long_name_, name_;
+  std::vector<Gap> gaps_;  // what was passed over, with recover
 };
 
 bool recognise_tar(Storage& storage, std::string_view path) {

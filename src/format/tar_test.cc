@@ -287,7 +287,19 @@ TEST_F(TarTest, RecoverGoesOnBehindADamagedHeaderAndSaysWhatWasLost) {
   ASSERT_EQ(recovered.damage.size(), 1u);
   EXPECT_EQ(recovered.damage[0].offset, 1024u);
   EXPECT_EQ(recovered.damage[0].bytes, 512u + 2048u);
-  EXPECT_EQ(recovered.damage[0].what, "header checksum is wrong");
+  EXPECT_EQ(recovered.damage[0].what,
+            "header checksum is wrong; the samples a before it and c behind it may lack files");
+}
+
+TEST_F(TarTest, ASampleThatLostAFileIsNamed) {
+  TarBuilder tar;
+  tar.file("a.txt", "one").file("b.cls", "1").file("b.jpg", "image").file("b.txt", "text").end();
+  std::string bytes = tar.bytes();
+  bytes[2 * 1024 + 3] ^= 1;  // the header of b.jpg
+  Indexed recovered = index(bytes, /*recover=*/true);
+  EXPECT_EQ(told(recovered), "a: txt=one\nb: cls=1 txt=text\n");
+  ASSERT_EQ(recovered.damage.size(), 1u);
+  EXPECT_EQ(recovered.damage[0].what, "header checksum is wrong; the sample b may lack files");
 }
 
 // As after a transfer that lost or added a byte: all later headers lie beside their blocks.

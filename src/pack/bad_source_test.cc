@@ -56,6 +56,46 @@ TEST_F(PackTest, ChangedFilesMayBeLeftOutOnTheNextRun) {
   EXPECT_EQ(report->samples, 19u);
 }
 
+TEST_F(PackTest, ManyFilesThatAreGoneMayBeLeftOutToo) {
+  make_tree(60);
+  PackOptions plan_only = options("out");
+  plan_only.plan_only = true;
+  ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
+  for (int i = 0; i < 30; ++i)
+    fs::remove(path("tree/class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg"));
+  PackOptions again = options("out");
+  again.skip_bad = 29;
+  PackReport failed;
+  Status status = pack(posix_storage(), again, &failed).status();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_TRUE(mentions(status.text(), "--skip-bad 30")) << status.text();
+  EXPECT_EQ(failed.bad_samples, 30u);
+  again.skip_bad = 30;
+  auto report = pack(posix_storage(), again);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 30u);
+}
+
+TEST_F(PackTest, RoomIsAskedForByFormat) {
+  for (int i = 0; i < 200; ++i)
+    put("tree/class" + std::to_string(i % 2) + "/" + std::to_string(i) + ".jpg", "small");
+  const auto planned = [&](const char* format) {
+    PackOptions dry = options("out");
+    dry.format = format;
+    dry.dry_run = true;
+    auto report = pack(posix_storage(), dry);
+    return report.ok() ? report->bytes : 0;
+  };
+  PackOptions tar = options("tar");
+  tar.format = "webdataset";
+  EXPECT_EQ(planned("webdataset"), pack(posix_storage(), tar)->bytes) << "a tar is planned to the byte";
+  // Small values: a tar has a kilobyte for each, which the others must not ask for.
+  for (const char* format : {"arrow", "zip", "npz", "lmdb"}) {
+    EXPECT_GT(planned(format), 0u) << format;
+    EXPECT_LT(planned(format), planned("webdataset") / 4) << format;
+  }
+}
+
 TEST_F(PackTest, FilesThatVanishGrowOrShrinkAfterTheScanAreNamedAndNothingIsPublished) {
   make_tree(30);
   PackOptions task = options("out");

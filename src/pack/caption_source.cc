@@ -58,7 +58,9 @@ Status CaptionCollector::add_samples(ScanContext& context, const Source& source,
                                      std::string_view split_column) const {
   ListRows rows(context, source);
   std::string lines;
+  uint64_t without_text = 0;
   for (const Image& image : images_) {
+    without_text += image.captions.empty();
     PACKTRAIN_TRY(rows.begin(image.path, printable(source.path)));
     if (!split_column.empty()) rows.row_split(image.split, split_column);
     Json captions = Json::array();
@@ -75,6 +77,10 @@ Status CaptionCollector::add_samples(ScanContext& context, const Source& source,
     if (!context.out.has_field("txt")) PACKTRAIN_TRY(context.out.add_text("txt", lines));
     PACKTRAIN_TRY(rows.end(fields));
   }
+  if (without_text > 0)
+    context.out.catalog().warnings.push_back(counted(without_text, "image") + " of " +
+                                             printable(source.path) + (without_text > 1 ? " have" : " has") +
+                                             " no caption: the field txt is empty there");
   return rows.finish();
 }
 

@@ -6,6 +6,7 @@
 #include "base/words.h"
 #include "index/split_name.h"
 #include "pack/file_facts.h"
+#include "pack/list_repeats.h"
 #include "pack/list_root.h"
 #include "pack/stems.h"
 #include "pack/table_text.h"
@@ -272,7 +273,10 @@ Status ListRows::finish() {
   catalog.files += folders_.size() + 1;
   PACKTRAIN_TRY(check_splits());
   PACKTRAIN_TRY(settle_root());
-  return labels_.finish(context_.out, first_sample_, printable(source_.path));
+  PACKTRAIN_TRY(labels_.finish(context_.out, first_sample_, printable(source_.path)));
+  std::string repeats = repeats_in_words(catalog, first_sample_, printable(source_.path));
+  if (!repeats.empty()) catalog.warnings.push_back(std::move(repeats));
+  return {};
 }
 
 Status ListRows::settle_root() {

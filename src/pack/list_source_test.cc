@@ -88,7 +88,8 @@ TEST(ListSourceTest, ARootIsGuessedOnlyWhereOneFolderHoldsTheFiles) {
 
   // A path that only one of them has settles it, wherever it stands in the list.
   put(storage, "w/train/2.txt", "train");
-  put(storage, "w/lists/train.csv", "path,label\n1.txt,0\n1.txt,0\n2.txt,0\n");
+  for (const char* folder : {"w/test", "w/train"}) put(storage, std::string(folder) + "/3.txt", "x");
+  put(storage, "w/lists/train.csv", "path,label\n1.txt,0\n3.txt,0\n2.txt,0\n");
   const Catalog guessed = scan_ok(storage, "w/lists/train.csv");
   ASSERT_EQ(guessed.roots.size(), 1U);
   EXPECT_EQ(guessed.roots[0].folder, "w/train");
@@ -98,6 +99,7 @@ TEST(ListSourceTest, ARootIsGuessedOnlyWhereOneFolderHoldsTheFiles) {
 
   // The list's own folder comes first, even if not all is there.
   put(storage, "w/lists/1.txt", "own");
+  put(storage, "w/lists/3.txt", "own");
   const Catalog own = scan_ok(storage, "w/lists/train.csv");
   EXPECT_EQ(own.roots[0].folder, "w/lists");
   EXPECT_EQ(own.missing, Lines{"2.txt"});
@@ -330,6 +332,22 @@ bool warns(const Catalog& catalog, std::initializer_list<std::string_view> parts
     return std::all_of(parts.begin(), parts.end(),
                        [&](std::string_view part) { return warning.find(part) != std::string::npos; });
   });
+}
+
+TEST(ListSourceTest, FilesNamedMoreThanOnceAreToldOf) {
+  Files storage;
+  put(storage, "data/l.csv", "path,label\na.jpg,x\nb.jpg,y\n./a.jpg,x\n");
+  EXPECT_TRUE(warns(scan_ok(storage, "data/l.csv"), {"1 file", "more than once", "a.jpg"}));
+  EXPECT_FALSE(warns(scan_ok(storage, "data/l.csv"), {"contradict"}));
+  put(storage, "data/l.csv", "path,label\nb.jpg,x\nb.jpg,x\na.jpg,x\nsub/c.png,z\na.jpg,y\n");
+  const Catalog contradicting = scan_ok(storage, "data/l.csv");
+  EXPECT_EQ(contradicting.samples.size(), 5U) << "told of, and packed";
+  EXPECT_TRUE(warns(contradicting, {"2 files", "(a.jpg is one)", "1 file contradict"}));
+  EXPECT_FALSE(warns(contradicting, {"several splits"}));
+  put(storage, "data/l.csv", "path,label,split\na.jpg,x,train\na.jpg,x,val\n");
+  EXPECT_TRUE(warns(scan_ok(storage, "data/l.csv"), {"more than once", "is in several splits"}));
+  put(storage, "data/l.csv", "path,label\na.jpg,x\nb.jpg,x\n");
+  EXPECT_TRUE(scan_ok(storage, "data/l.csv").warnings.empty());
 }
 
 TEST(ListSourceTest, AColumnOfSplitsMakesSplits) {

@@ -83,7 +83,8 @@ class Packer {
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
   Result<std::vector<std::string>> changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out);
-  Status source_has_changed(const std::vector<std::string>& changed);
+  size_t differences_looked_for() const;
+  Status source_has_changed(const std::vector<std::string>& changed, const std::string& way_on);
   Status compare_source(Plan& plan);
   Status check_bad(const Plan& plan, uint64_t bad_samples, uint64_t left_out);
   Status write(const Plan& plan);
@@ -350,7 +351,7 @@ Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
     return changed;
   }
   PACKTRAIN_ASSIGN(now, scan_sources());
-  std::vector<std::string> changed = differences(plan, now, left_out, kDifferencesNamed);
+  std::vector<std::string> changed = differences(plan, now, left_out, differences_looked_for());
   if (changed.empty()) {
     // What could not be read then may be gone by now, and nobody's loss any more.
     catalog.unreadable = std::move(now.unreadable);
@@ -359,13 +360,20 @@ Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
   return changed;
 }
 
-Status Packer::source_has_changed(const std::vector<std::string>& changed) {
+// One more than may be left out at least, so that it is known whether there are more.
+size_t Packer::differences_looked_for() const {
+  constexpr uint64_t kUsual = 1 << 16, kMost = 1 << 20;
+  return static_cast<size_t>(std::clamp(options_.skip_bad + 1, kUsual, kMost));
+}
+
+Status Packer::source_has_changed(const std::vector<std::string>& changed, const std::string& way_on) {
   report.bad.clear();
-  for (const std::string& what : changed) report.bad.push_back({what, "", ""});
+  for (size_t i = 0; i < std::min(changed.size(), kDifferencesNamed); ++i)
+    report.bad.push_back({changed[i], "", ""});
   report.bad_samples = changed.size();
   return Status(Code::corrupt, "the source has changed since this pack began (" + changed.front() +
                                    (changed.size() > 1 ? " and others" : "") + "); remove " +
-                                   printable(part_) + " to start over");
+                                   printable(part_) + " to start over" + way_on);
 }
 
 // Shards that other tasks wrote, or an earlier run, may be of files as they were then: whoever publishes
@@ -378,7 +386,7 @@ Status Packer::compare_source(Plan& plan) {
   }
   std::sort(left_out.begin(), left_out.end());
   PACKTRAIN_ASSIGN(changed, changes_of_source(plan, left_out));
-  return changed.empty() ? Status() : source_has_changed(changed);
+  return changed.empty() ? Status() : source_has_changed(changed, "");
 }
 
 // What cannot be packed, if it is more than may be left out: `bad_samples` of the shards just written, whose
@@ -622,11 +630,14 @@ Status Packer::work() {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(changed, changes_of_source(*plan, {}));
     // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
-    const bool may_skip = changed.size() <= options_.skip_bad && changed.size() < kDifferencesNamed &&
+    const bool can_skip = changed.size() < differences_looked_for() &&
                           std::none_of(changed.begin(), changed.end(), [](const std::string& what) {
                             return what.ends_with(kIsNew) || what.ends_with(kSaysOther);
                           });
-    if (!changed.empty() && !may_skip) return source_has_changed(changed);
+    if (!changed.empty() && (!can_skip || changed.size() > options_.skip_bad)) {
+      const std::string number = std::to_string(changed.size());
+      return source_has_changed(changed, can_skip ? ", or go on without them: --skip-bad " + number : "");
+    }
     compare_at_end_ = !changed.empty();  // some may have been read before they changed
   }
   if (options_.plan_only) return {};

@@ -10,16 +10,36 @@
 
 namespace packtrain {
 
+namespace {
+
+uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// What a value takes in a shard: exactly in a tar, roughly in formats whose pages and tables are laid out
+// only while they are written. Those are not rounded up: room that is there must not be refused.
+uint64_t planned_bytes_of_value(const std::string& format, uint64_t key_bytes, uint64_t bytes) {
+  constexpr uint64_t kTarBlock = 512;
+  constexpr uint64_t kZipRecords = 30 + 46;  // before the bytes, and in the directory; both have the name
+  constexpr uint64_t kPage = 4096, kPageHeader = 16, kLargestInPage = 2000;
+  constexpr uint64_t kOffset = 8;
+  if (format == "webdataset") return kTarBlock + round_up(bytes, kTarBlock);
+  if (format == "zip") return kZipRecords + 2 * key_bytes + bytes;
+  if (format == "lmdb" && bytes > kLargestInPage) return round_up(bytes + kPageHeader, kPage);
+  return kOffset + bytes;
+}
+
+}  // namespace
+
 uint64_t planned_bytes(const Plan& plan, const std::vector<uint32_t>& shards) {
-  constexpr uint64_t kTarEnd = 1024;  // two empty blocks
+  const uint64_t tail = plan.format == "webdataset" ? 1024 : 0;  // two empty blocks
   uint64_t bytes = 0;
   for (uint32_t number : shards) {
-    bytes += kTarEnd;
+    bytes += tail;
     const ShardPlan& shard = plan.shards[number];
     for (uint64_t i = shard.first; i < shard.first + shard.count; ++i) {
       look_ahead(plan, i, shard.first + shard.count);
+      const uint64_t key_bytes = plan.catalog.samples[plan.order[i]].stem.bytes;
       for (const Cell& cell : SampleCells(plan.catalog, plan.order[i]))
-        bytes += 512 + (plan.expected_size(cell) + 511) / 512 * 512;
+        bytes += planned_bytes_of_value(plan.format, key_bytes, plan.expected_size(cell));
     }
   }
   return bytes;
