@@ -72,9 +72,8 @@ Status run_index(const IndexArguments& arguments, Run& run) {
 
   run.result().set("folder", report.folder).set("samples", report.samples);
   run.result().set("containers", report.containers).set("bytes", report.bytes);
-  run.say(fmt::format("{} samples in {} container{} ({}): {}", count_in_words(report.samples),
-                      count_in_words(report.containers), report.containers == 1 ? "" : "s",
-                      bytes_in_words(report.bytes), report.folder));
+  run.say(fmt::format("{} in {} ({}): {}", counted(report.samples, "sample"),
+                      counted(report.containers, "container"), bytes_in_words(report.bytes), report.folder));
   run.result().set("links_left_out", report.links.count).set("links_named", names_of(report.links));
   if (report.links.count > 0) run.warn("note: " + links_in_words(report.links));
   run.result().set("without_extension_left_out", report.without_extension.count);

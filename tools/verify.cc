@@ -94,12 +94,12 @@ Status run_verify(const VerifyArguments& arguments, Run& run) {
                                     counted(report.findings_count, "finding"), damage_in_words(report),
                                     advice(report)));
   }
-  run.say(
-      fmt::format("{} samples in {} shard{}, {}: sound{}", count_in_words(report.samples),
-                  count_in_words(report.shards), report.shards == 1 ? "" : "s", bytes_in_words(report.bytes),
-                  report.structure_only ? " (structure only: the container carries no checks of its payload; "
-                                          "packtrain index --checksum records them)"
-                                        : ""));
+  run.say(fmt::format("{} in {}, {}: sound{}", counted(report.samples, "sample"),
+                      counted(report.shards, "shard"), bytes_in_words(report.bytes),
+                      report.structure_only
+                          ? " (structure only: the container carries no checks of its payload; "
+                            "packtrain index --checksum records them)"
+                          : ""));
   return {};
 }
 

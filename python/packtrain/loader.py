@@ -202,6 +202,8 @@ class Loader:
                 'is no batch at all: choose a smaller one, or last="pad" or "keep"',
                 stacklevel=2,
             )
+        if not samples and indices is not None and any(len(data) for data in self.datasets):
+            warnings.warn("indices= chooses no sample, so there is no batch at all", stacklevel=2)
 
     def _use(self, engine: _core.Loader) -> None:
         self._engine = self._course.engine = engine

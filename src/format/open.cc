@@ -130,7 +130,7 @@ Result<std::shared_ptr<Dataset>> open_bare(Storage& storage, std::span<const std
   }
   if (options.note) {
     *options.note =
-        "indexed " + count_in_words(dataset->samples()) + " samples of " +
+        "indexed " + counted(dataset->samples(), "sample") + " of " +
         (containers.size() == 1 ? containers[0] : count_in_words(containers.size()) + " containers") +
         " on the fly (" + kept + "); run `packtrain index` on " + (containers.size() == 1 ? "it" : "them") +
         " to have the index beside " + (containers.size() == 1 ? "it" : "them");

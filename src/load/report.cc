@@ -21,8 +21,9 @@ std::string LoadReport::text() const {
   const double all = read_wait + decode + blocked;
   const auto percent = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   std::string text = fmt::format(
-      "{} samples in {} batches, {:.1f} s: {:.0f} samples/s, {}/s from storage\n", count_in_words(samples),
-      count_in_words(batches), seconds, static_cast<double>(samples) / std::max(seconds, 1e-9),
+      "{} in {}, {:.1f} s: {:.0f} samples/s, {}/s from storage\n", counted(samples, "sample"),
+      batches == 1 ? "1 batch" : count_in_words(batches) + " batches", seconds,
+      static_cast<double>(samples) / std::max(seconds, 1e-9),
       bytes_in_words(static_cast<uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-9))));
   text += fmt::format(
       "next() waited {:.1f} s of it; {}: {:.0f} % decoding, {:.0f} % waiting for bytes, {:.0f} % "

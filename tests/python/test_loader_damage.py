@@ -107,7 +107,8 @@ def test_no_samples(tmp_path: Path) -> None:
     """A dataset of which nothing is left to load has no batches, and that is no error."""
     pt.synth(tmp_path / "photos", samples=8, classes=2)
     pt.pack(tmp_path / "photos", tmp_path / "photos.pt")
-    loader = pt.Loader(tmp_path / "photos.pt", batch_size=4, image=IMAGE, indices=[])
+    with pytest.warns(UserWarning, match="chooses no sample"):
+        loader = pt.Loader(tmp_path / "photos.pt", batch_size=4, image=IMAGE, indices=[])
     assert len(loader) == 0
     assert list(loader) == []
 
