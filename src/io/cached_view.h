@@ -22,12 +22,20 @@ class CachedView {
   // The stretch must lie within the file. Null where not all of it is in memory, where the kernel does not
   // tell, over a network, where this thread blocks SIGBUS, and for files that are not of the POSIX storage.
   static std::unique_ptr<CachedView> of(const File& file, uint64_t offset, uint64_t bytes);
+  // All of a file, to copy() from whatever of it is in memory when that is asked for. Null where the kernel
+  // does not tell this user what is (who neither owns the file nor may write it), over a network, where this
+  // thread blocks SIGBUS, and for files that are not of the POSIX storage.
+  static std::unique_ptr<CachedView> of_whole(const File& file);
   ~CachedView();
   CachedView(const CachedView&) = delete;
   CachedView& operator=(const CachedView&) = delete;
 
   Bytes bytes() const { return bytes_; }
   bool cut() const;  // a call: to be asked when all is done
+  // Fills `into` from bytes()[offset] on, if all of that is in memory, so that nothing is waited for. False
+  // where it is not, and where a signal told that the file was cut: then what `into` holds is undefined. Who
+  // does not compare it with a check has to ask cut() too. One call.
+  bool copy(uint64_t offset, MutableBytes into) const;
   // Undoes the mapping of bytes()[begin, end), where threads can do so side by side; the end of the view does
   // it alone. Whoever looks there again pays for it again.
   void leave(size_t begin, size_t end) const;
@@ -35,6 +43,8 @@ class CachedView {
  private:
   CachedView(const PosixFile& file, uint64_t end, void* address, size_t mapped, Bytes bytes, size_t slot)
       : file_(file), end_(end), address_(address), mapped_(mapped), bytes_(bytes), slot_(slot) {}
+
+  static std::unique_ptr<CachedView> map(const PosixFile& file, uint64_t offset, uint64_t bytes);
 
   const PosixFile& file_;
   const uint64_t end_;  // in the file

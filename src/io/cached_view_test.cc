@@ -1,12 +1,15 @@
 #include "io/cached_view.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/threads.h"
 
@@ -106,14 +109,94 @@ TEST_F(CachedViewTest, TheSignalBelongsToWhoeverHadItOnceAllViewsAreGone) {
   EXPECT_EQ(after.sa_sigaction, before.sa_sigaction);
 }
 
+TEST_F(CachedViewTest, CopiesWhatIsInMemory) {
+  const auto view = CachedView::of_whole(*file_);
+  ASSERT_NE(view, nullptr);
+  std::string copy;
+  for (const auto& [offset, bytes] :
+       {std::pair(size_t{0}, text_.size()), std::pair(size_t{17}, size_t{5}), std::pair(kPage - 1, size_t{2}),
+        std::pair(3 * kPage, 2 * kPage), std::pair(text_.size(), size_t{0})}) {
+    copy.assign(bytes, 'x');
+    EXPECT_TRUE(view->copy(offset, MutableBytes(reinterpret_cast<std::byte*>(copy.data()), copy.size())));
+    EXPECT_EQ(copy, text_.substr(offset, bytes)) << offset;
+  }
+  std::byte two[2];
+  EXPECT_FALSE(view->copy(text_.size() - 1, two)) << "behind the end";
+  EXPECT_FALSE(view->copy(UINT64_MAX, two));
+}
+
+TEST_F(CachedViewTest, ALargeFileIsCopiedInPieces) {
+  std::string large;
+  while (large.size() < 600 * kPage) large += text_;
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(write_whole(posix_storage(), path_, as_bytes(large)).ok());
+  auto file = posix_storage().open(path_);
+  ASSERT_TRUE(file.ok());
+  const auto view = CachedView::of_whole(**file);
+  ASSERT_NE(view, nullptr);
+  std::string copy(large.size() - 5, 'x');
+  ASSERT_TRUE(view->copy(5, MutableBytes(reinterpret_cast<std::byte*>(copy.data()), copy.size())));
+  EXPECT_EQ(copy, large.substr(5));
+}
+
+TEST_F(CachedViewTest, WhatIsNotInMemoryIsNotCopied) {
+  const auto view = CachedView::of_whole(*file_);
+  ASSERT_NE(view, nullptr);
+  const int descriptor = ::open(path_.c_str(), O_RDWR);
+  ASSERT_GE(descriptor, 0);
+  ::fsync(descriptor);
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(descriptor);
+  std::byte bytes[64];
+  if (view->copy(8 * kPage, bytes)) GTEST_SKIP() << "this filesystem keeps everything in memory";
+  EXPECT_TRUE(posix_storage().read(*file_, 8 * kPage, bytes).ok());
+  EXPECT_TRUE(view->copy(8 * kPage, bytes));
+}
+
+TEST_F(CachedViewTest, NothingIsCopiedOfAFileThatIsCut) {
+  const auto view = CachedView::of_whole(*file_);
+  ASSERT_NE(view, nullptr);
+  std::byte bytes[2 * kPage];
+  ASSERT_TRUE(view->copy(20 * kPage, bytes));
+  cut_to(21 * kPage);
+  EXPECT_FALSE(view->copy(20 * kPage, bytes));
+  EXPECT_TRUE(!view->copy(0, bytes) || view->cut()) << "whoever reads it is told what is wrong";
+}
+
+TEST_F(CachedViewTest, AFileMayBeCutAtAnyMoment) {
+  const auto view = CachedView::of_whole(*file_);
+  ASSERT_NE(view, nullptr);
+  std::vector<std::byte> bytes(text_.size());
+  bool is_cut = false;
+  std::atomic<bool> begun = false;
+  Threads thread;
+  ASSERT_TRUE(thread
+                  .start("copies",
+                         [&] {
+                           for (int i = 0; i < 100'000 && !is_cut; ++i) {
+                             is_cut = !view->copy(0, bytes) || view->cut();
+                             begun = true;
+                             if (!is_cut) {
+                               ASSERT_EQ(as_text(bytes), text_);
+                             }
+                           }
+                         })
+                  .ok());
+  while (!begun) ::usleep(10);
+  cut_to(kPage);
+  thread.join();
+  EXPECT_TRUE(is_cut);
+}
+
 TEST_F(CachedViewTest, AThreadThatBlocksTheSignalGetsNoView) {
   sigset_t bus, before;
   sigemptyset(&bus);
   sigaddset(&bus, SIGBUS);
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &bus, &before), 0);
-  const auto view = CachedView::of(*file_, 0, text_.size());
+  const auto view = CachedView::of(*file_, 0, text_.size()), whole = CachedView::of_whole(*file_);
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
   EXPECT_EQ(view, nullptr);
+  EXPECT_EQ(whole, nullptr);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ void add(std::atomic<double>& sum, double seconds) {
   sum.store(sum.load(std::memory_order_relaxed) + seconds, std::memory_order_relaxed);  // one writer each
 }
 
+constexpr size_t kPlannedAtOnce = 3;                        // steps whose bytes are copied from memory
 constexpr uint64_t kMostReserved = 1 << 16;                 // reads that wait; of more, the list grows
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // whether to go on waiting
 // To wake a thread is a good part of what next() costs the consumer. As long as it has batches to take,
@@ -41,7 +42,7 @@ bool pads(const LoadSpec& spec) {
 }  // namespace
 
 Engine::Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool,
-               const EngineLimits& limits)
+               ShardViews& views, const EngineLimits& limits)
     : spec_(spec),
       order_(order),
       pool_(std::move(pool)),
@@ -49,7 +50,7 @@ Engine::Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::sh
       tasks_at_once_(tasks_at_once(spec)),
       pads_(pads(spec)),
       extents_(limits.memory.read_ahead),
-      planner_(spec, std::move(order), extents_) {}
+      planner_(spec, std::move(order), extents_, views) {}
 
 Engine::~Engine() {
   {
@@ -84,6 +85,13 @@ Status Engine::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> 
 }
 
 bool Engine::may_plan() { return !planning_ && !ended_ && steps_.size() < limits_.planned_steps; }
+
+// Whether a thread is to be woken for it. What is copied from memory needs no lead, so that several steps may
+// be planned at once; waking a thread for each would cost as much as copying a sample.
+bool Engine::should_plan() {
+  const size_t enough = planner_.direct() ? kPlannedAtOnce : 1;
+  return may_plan() && (steps_.size() + enough <= limits_.planned_steps || steps_.size() <= open_);
+}
 
 // Plans one step without the lock, and then takes it in.
 void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
@@ -138,7 +146,7 @@ void Engine::open_steps() {
     ++open_;
     if (step.ready) decoder_wakes_.notify_all();
   }
-  if (may_plan() || !to_read_.empty()) reader_wakes_.notify_one();
+  if (should_plan() || !to_read_.empty()) reader_wakes_.notify_one();
 }
 
 Status Engine::open(Step& step) {
@@ -287,7 +295,9 @@ void Engine::pad(Step& step, std::vector<BadPlace>& bad) {
 // Bytes that go straight into the batch are copied from memory here, where the check will look at them next.
 bool Engine::bring(Extent& extent) {
   if (!extent.direct || extent.arrived) return true;
-  if (!read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) return false;
+  const bool is_copied = extent.mapped && extent.mapped->copy(extent.read.offset, extent.read.into) &&
+                         (extent.is_checked || !extent.mapped->cut());
+  if (!is_copied && !read_if_cached(*extent.read.file, extent.read.offset, extent.read.into)) return false;
   bytes_read_.fetch_add(extent.length, std::memory_order_relaxed);
   return true;
 }

@@ -27,7 +27,8 @@ struct EngineLimits {
   uint32_t planned_steps = 6;      // steps whose bytes are asked for
   uint64_t read_ahead = 64 << 20;  // bytes asked for and not decoded yet, beside the pieces of streams
   MemoryPlan memory;
-  bool far = false;  // each answer of the storage takes long
+  uint64_t mapped_bytes = 0;  // of shards whose samples are copied out of a mapping, at most
+  bool far = false;           // each answer of the storage takes long
 };
 
 // What happened since the engine was made, over all its threads. A plain value.
@@ -49,7 +50,7 @@ struct EngineCounts {
 class Engine {
  public:
   Engine(const LoadSpec& spec, std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool,
-         const EngineLimits& limits);
+         ShardViews& views, const EngineLimits& limits);
   ~Engine();  // waits for reads in flight and for the samples that are being decoded
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -75,6 +76,7 @@ class Engine {
   void read_all();
   void decode_all(Decoder& decoder);
   bool may_plan() REQUIRES(mutex_);
+  bool should_plan() REQUIRES(mutex_);
   void plan_one() REQUIRES(mutex_);
   void open_steps() REQUIRES(mutex_);
   Status open(Step& step) REQUIRES(mutex_);

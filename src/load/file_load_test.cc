@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+
+#include "base/threads.h"
+#include "load/shard_views.h"
 #include "pack/test_dataset.h"
 #include "packtrain/load.h"
 
@@ -81,6 +85,55 @@ TEST_F(FileLoadTest, BytesAreTheSameWhetherCachedOrNot) {
     EXPECT_EQ(go_through(*loader, 2), kFileSamples);
     EXPECT_GE(loader->report().bytes, 3 * bytes);  // and what was read ahead of the fourth epoch
   }
+}
+
+TEST_F(FileLoadTest, ShardsAreMappedOnceAndUpToALimit) {
+  std::vector<const File*> files;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    auto file = dataset_->shard_file(shard);
+    ASSERT_TRUE(file.ok());
+    files.push_back(*file);
+  }
+  ShardViews views(files[0]->size() + files[1]->size());
+  const CachedView* first = views.of(*files[0]);
+  if (!first) GTEST_SKIP() << "this filesystem is not mapped";
+  EXPECT_EQ(views.of(*files[0]), first);
+  EXPECT_NE(views.of(*files[1]), nullptr);
+  EXPECT_EQ(views.of(*files[2]), nullptr) << "beyond the limit";
+  EXPECT_EQ(ShardViews(0).of(*files[0]), nullptr);
+  // What the loader copies out of it is what the shard holds.
+  auto loader = make(2);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(go_through(*loader, epoch), kFileSamples);
+}
+
+TEST_F(FileLoadTest, AShardThatIsCutAgainAndAgainGivesNoWrongBytes) {
+  const std::string path = dataset_->shard_path(1);
+  const auto read = read_whole(posix_storage(), path);
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  const std::string& whole = *read;
+  auto loader = make(2, OnError::skip);
+  std::atomic<bool> done = false;
+  Threads thread;
+  ASSERT_TRUE(thread
+                  .start("cuts",
+                         [&] {
+                           for (size_t round = 0; !done; ++round) {
+                             (void)::truncate(path.c_str(),
+                                              static_cast<off_t>(whole.size() * (round % 7) / 7));
+                             const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+                             EXPECT_EQ(::pwrite(file, whole.data(), whole.size(), 0),
+                                       static_cast<ssize_t>(whole.size()));
+                             ::close(file);
+                           }
+                         })
+                  .ok());
+  for (uint64_t epoch = 0; epoch < 10; ++epoch) {
+    const size_t count = go_through(*loader, epoch);  // compares what there is
+    EXPECT_LE(count, kFileSamples);
+    EXPECT_GE(count, kFileSamples * 2 / 3) << "the other shards are whole";
+  }
+  done = true;
+  thread.join();
 }
 
 TEST_F(FileLoadTest, AShardThatIsCutShortIsABadSampleNotACrash) {

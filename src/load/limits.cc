@@ -8,7 +8,7 @@
 namespace packtrain {
 namespace {
 
-constexpr uint64_t kLeastAhead = 32 << 20;  // bytes of batches that are worth making ahead
+constexpr uint64_t kLeastAhead = 16 << 20;  // bytes of batches that are worth making ahead
 constexpr uint32_t kMostAhead = 16;         // batches
 constexpr uint32_t kStepsReadAhead = 4;     // steps whose bytes are asked for before they can be decoded
 // Encoded bytes that are on their way or wait to be decoded. A far filesystem answers late, and needs more.

@@ -7,6 +7,7 @@
 #include "load/engine.h"
 #include "load/limits.h"
 #include "load/parts.h"
+#include "load/shard_views.h"
 #include "packtrain/load.h"
 #include "packtrain/place.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostNamed = 100;  // bad samples that the report names
+constexpr size_t kMostNamed = 100;   // bad samples that the report names
+constexpr uint64_t kMappedPart = 8;  // of the memory granted, so much may be shards that are mapped
 
 // Counters have one writer, the thread whose turn it is, and are read by any.
 template <class T>
@@ -30,11 +32,14 @@ class DatasetLoader final : public Loader {
         order_(std::move(order)),
         limits_(limits),
         pool_(std::make_shared<BatchPool>(limits.memory.batches)),
+        views_(std::make_unique<ShardViews>(limits.mapped_bytes)),
         born_in_(fork_generation()) {}
 
   ~DatasetLoader() override {
     // In a child of fork() the threads are not there: joining them would wait for ever.
-    if (!is_of_this_process()) (void)engine_.release();
+    if (is_of_this_process()) return;
+    (void)engine_.release();
+    (void)views_.release();  // whose lock a thread may have held when the process was copied
   }
   bool is_of_this_process() const override { return fork_generation() == born_in_; }
 
@@ -75,6 +80,7 @@ class DatasetLoader final : public Loader {
   const std::shared_ptr<const Order> order_;
   const EngineLimits limits_;
   const std::shared_ptr<BatchPool> pool_;
+  std::unique_ptr<ShardViews> views_;
   const uint64_t born_in_;  // the process, by its fork_generation()
   std::unique_ptr<Engine> engine_;
   uint64_t epoch_ = 0, consumed_ = 0, steps_ = 0, delivered_ = 0;
@@ -113,7 +119,7 @@ Status DatasetLoader::start(uint64_t epoch, uint64_t consumed, std::optional<uin
   end_engine();
   if (steps_ == 0) return {};
   pool_->rest(false);
-  auto engine = std::make_unique<Engine>(spec_, order_, pool_, limits_);
+  auto engine = std::make_unique<Engine>(spec_, order_, pool_, *views_, limits_);
   PACKTRAIN_TRY(engine->begin(epoch, consumed, then));
   Lock lock(mutex_);
   engine_ = std::move(engine);
@@ -302,6 +308,7 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   PACKTRAIN_ASSIGN(order, make_order_within(spec, limits, memory));
   PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), memory, asked_for));
   limits.memory = plan;
+  limits.mapped_bytes = grant.memory / kMappedPart / std::max<uint32_t>(spec.processes_here, 1);
   spec.memory = memory;
   return std::unique_ptr<Loader>(std::make_unique<DatasetLoader>(std::move(spec), std::move(order), limits));
 }

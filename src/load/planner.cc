@@ -89,12 +89,15 @@ bool Planner::stretch_of(const LoadPart& part, uint64_t first, uint64_t last, St
     if (!location.present) return true;
     if (!location.plain || (out.end != 0 && location.shard != out.shard)) return false;
     if (out.end == 0) {
-      out = {location.shard, location.offset, location.offset + location.length};
+      out.shard = location.shard;
+      out.begin = location.offset;
+      out.end = location.offset + location.length;
     } else {
       out.begin = std::min(out.begin, location.offset);
       out.end = std::max(out.end, location.offset + location.length);
     }
     together += location.length;
+    out.is_checked = out.is_checked && spec_.check && location.check_kind != CheckKind::none;
     return true;
   };
   const auto add_sample = [&](uint64_t sample) {
@@ -118,6 +121,8 @@ Extent* Planner::extent_for(const LoadPart& part, const Stretch& stretch) {
   extent->waiting = nullptr;
   extent->arrived = false;
   extent->direct = direct();
+  extent->mapped = extent->direct ? views_.of(**file) : nullptr;
+  extent->is_checked = stretch.is_checked;
   extent->can_wait = false;
   extent->behind = nullptr;
   extent->uses = 1;
@@ -177,7 +182,7 @@ Extent* Planner::read_in_parts(const LoadPart& part, const Stretch& stretch,
 
   Extent *piece = nullptr, **end = &piece;
   const auto add = [&](uint64_t to, bool can_wait) {
-    Extent* const extent = extent_for(part, {stretch.shard, at, to});
+    Extent* const extent = extent_for(part, {stretch.shard, at, to, stretch.is_checked});
     if (!extent) return false;
     extent->can_wait = can_wait;
     (can_wait ? step.rest : step.extents).push_back(extent);

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "load/piece_table.h"
 #include "load/read_memory.h"
+#include "load/shard_views.h"
 #include "load/step.h"
 
 namespace packtrain {
@@ -39,8 +40,8 @@ class ExtentPool {
 // Walks through the order, epoch after epoch. One thread at a time.
 class Planner {
  public:
-  Planner(const LoadSpec& spec, std::shared_ptr<const Order> order, ExtentPool& extents)
-      : spec_(spec), order_(std::move(order)), extents_(extents) {}
+  Planner(const LoadSpec& spec, std::shared_ptr<const Order> order, ExtentPool& extents, ShardViews& views)
+      : spec_(spec), order_(std::move(order)), extents_(extents), views_(views) {}
   ~Planner() { let_go_of_pieces(); }
 
   void begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then);
@@ -55,6 +56,7 @@ class Planner {
   struct Stretch {
     uint32_t shard = 0;
     uint64_t begin = 0, end = 0;
+    bool is_checked = true;  // each of its fields, when it is used
   };
   bool merges() const { return spec_.order.kind == OrderKind::streams; }
   // The one stretch of a shard that holds all wanted fields of these samples; false if there is none.
@@ -75,6 +77,7 @@ class Planner {
   const LoadSpec& spec_;
   const std::shared_ptr<const Order> order_;
   ExtentPool& extents_;
+  ShardViews& views_;
   uint64_t epoch_ = 0, consumed_ = 0, step_ = 0, steps_ = 0;
   std::optional<uint64_t> then_;  // the epoch after each; none: the next one
   PieceTable pieces_;

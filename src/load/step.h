@@ -13,6 +13,7 @@
 
 namespace packtrain {
 
+class CachedView;
 struct Step;
 struct Extent;
 
@@ -35,7 +36,9 @@ struct Extent {
   Buffer buffer;            // of a read that is larger than all that may be read ahead
   Task* waiting = nullptr;  // tasks that need it
   bool arrived = false;
-  bool direct = false;  // read into the batch of its only task
+  bool direct = false;                 // read into the batch of its only task
+  const CachedView* mapped = nullptr;  // of its shard, for what is read directly; null: there is none
+  bool is_checked = false;             // before it is used
   // No sample of the run's first step is in it. Its read has a use of its own, as it may have no task yet.
   bool can_wait = false;
   Extent* behind = nullptr;  // the next part of the same piece, of one that is read in parts; the planner's
