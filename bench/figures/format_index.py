@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.bench import Bench, Figure
 from harness.measure import Contender
 from harness.outcome import Comparison, Outcome, Reading
-from harness.workloads import PHOTOS, RECORDINGS, evict, remove, warm
+from harness.workloads import COUNTS, PHOTOS, RECORDINGS, evict, remove, warm
 
 from figures.format_reads import writable
 from figures.pack_million import tiny_tree
@@ -16,6 +16,7 @@ from figures.pack_million import tiny_tree
 HALF = 2.0  # times as fast as cat
 TINY = (100_000, 1_000_000)
 LINEAR = 12.0  # ten times, and a fifth
+TIMES = 10  # as many photos: a container as large as those that are worth making
 # Without a directory the container must be walked.
 WALKED = ("webdataset",)
 
@@ -29,16 +30,17 @@ def container_of(folder: Path) -> Path:
     return shards[0]
 
 
+def containers_of(tree: Path) -> Path:
+    return tree.with_name(tree.name + "-whole")
+
+
 def packed(bench: Bench, tree: Path, name: str) -> Path:
-    folder = tree.with_name(tree.name + "-formats")
+    folder = containers_of(tree)
     folder.mkdir(exist_ok=True)
     out = folder / f"{name}.pt"
     if not out.exists():
-        subprocess.run(
-            [bench.packtrain, "pack", tree, out, "--format", name, "--order", "source", "--quiet"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        options = ["--format", name, "--order", "source", "--shards", "1", "--quiet"]
+        subprocess.run([bench.packtrain, "pack", tree, out, *options], check=True, stdout=subprocess.DEVNULL)
     warm(out)
     return container_of(out)
 
@@ -65,6 +67,7 @@ def measure(bench: Bench) -> Outcome:
         "packtrain is timed from its start to the index on disk",
         "memory: the file is in memory, as it is right after it was written; disk: none of it is",
     ]
+    compare_large(bench, outcome)
     for workload in (PHOTOS, RECORDINGS):
         tree = bench.workloads.tree(workload)
         for name in writable(bench):
@@ -97,6 +100,22 @@ def measure(bench: Bench) -> Outcome:
             )
         )
     return outcome
+
+
+def compare_large(bench: Bench, outcome: Outcome) -> None:
+    """Of small containers, the start of the process and the wait for the disk are most of the time."""
+    tree = bench.workloads.tree(PHOTOS, TIMES * COUNTS[PHOTOS])
+    outcome.notes.append(f"{PHOTOS} × {TIMES}: so many more photos, packed for this figure and removed again")
+    for name in writable(bench):
+        container = packed(bench, tree, name)
+        what = f"{name}, {PHOTOS} × {TIMES}, memory"
+        cat = Contender(f"cat, {what}", ["sh", "-c", 'cat "$@" > /dev/null', "cat", *files(container)])
+        index = indexing(bench, f"index, {what}", container)
+        series = bench.take_turns([cat, index])
+        outcome.comparisons.append(
+            Comparison(what, series[index.name], series[cat.name], None if name in WALKED else HALF)
+        )
+        remove(containers_of(tree))
 
 
 def no_step() -> None:

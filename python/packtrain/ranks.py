@@ -118,6 +118,9 @@ def _say(found: Ranks, environment: Mapping[str, str]) -> None:
     if said in _said:
         return
     _said.add(said)
+    sign = _sign_of_others(environment) if found.source == "no launcher" else None
+    if not differs and sign is None and "logging" not in sys.modules:
+        return  # whoever has not imported it sees warnings alone
     import logging  # not needed until here, and not quick to import
 
     log = logging.getLogger("packtrain")
@@ -132,14 +135,12 @@ def _say(found: Ranks, environment: Mapping[str, str]) -> None:
             told.rank,
             told.world_size,
         )
-    if found.source == "no launcher":
-        sign = _sign_of_others(environment)
-        if sign is not None:
-            log.warning(
-                "no launcher says which process this is, though %s: it loads everything, as the only rank; "
-                "make the loader after init_process_group, or give rank= and world_size=",
-                sign,
-            )
+    if sign is not None:
+        log.warning(
+            "no launcher says which process this is, though %s: it loads everything, as the only rank; "
+            "make the loader after init_process_group, or give rank= and world_size=",
+            sign,
+        )
 
 
 def _sign_of_others(environment: Mapping[str, str]) -> str | None:

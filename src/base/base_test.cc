@@ -292,22 +292,34 @@ TEST(ThreadsTest, TheCallerDoesTheWorkOfThreadsThatCannotBeStarted) {
   EXPECT_EQ(calls, 1u);
 }
 
-TEST(BigVectorTest, HoldsFewAndManyAlike) {
-  for (const size_t count : {size_t{0}, size_t{1}, BigVector<uint64_t>::allocator_type::kLarge / 8 - 1,
-                             BigVector<uint64_t>::allocator_type::kLarge / 8, size_t{1'000'000}}) {
-    BigVector<uint64_t> numbers;
+template <class Vector>
+void hold_few_and_many(size_t large) {
+  for (const size_t count : {size_t{0}, size_t{1}, large / 8 - 1, large / 8, size_t{1'000'000}}) {
+    Vector numbers;
     for (size_t i = 0; i < count; ++i) numbers.push_back(i);
-    BigVector<uint64_t> copy = numbers;
-    const BigVector<uint64_t> moved = std::move(numbers);
+    Vector copy = numbers;
+    const Vector moved = std::move(numbers);
     copy.shrink_to_fit();
     EXPECT_EQ(copy, moved);
     EXPECT_EQ(std::accumulate(moved.begin(), moved.end(), uint64_t{0}), count * (count - 1) / 2);
   }
+}
+
+TEST(BigVectorTest, HoldsFewAndManyAlike) {
+  hold_few_and_many<BigVector<uint64_t>>(size_t{1} << 20);
+  hold_few_and_many<HugeVector<uint64_t>>(kWorthHugePages);
   BigString text;
   for (int i = 0; i < 300'000; ++i) text += "seven b";
   EXPECT_EQ(text.size(), 2'100'000u);
   EXPECT_EQ(std::string_view(text).substr(2'099'993), "seven b");
   EXPECT_THROW(PageAllocator<uint64_t>().allocate(SIZE_MAX / 4), std::bad_alloc);
+}
+
+TEST(BigVectorTest, HugePagesMayBeWantedOfAnyMemory) {
+  std::vector<char> memory(5 << 20, 'x');
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1} << 20, memory.size() - 3})
+    want_huge_pages(memory.data() + 3, bytes);
+  EXPECT_TRUE(std::all_of(memory.begin(), memory.end(), [](char letter) { return letter == 'x'; }));
 }
 
 }  // namespace

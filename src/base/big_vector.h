@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
@@ -13,16 +14,19 @@
 
 namespace packtrain {
 
-// Takes pages from the system for what is large, and is std::allocator for the rest.
-template <class T>
+// Takes pages from the system for what has `kLarge` bytes or more, and is std::allocator for the rest.
+template <class T, size_t kLarge = size_t{1} << 20>
 struct PageAllocator {
   using value_type = T;
-  static constexpr size_t kLarge = size_t{1} << 20;  // bytes
+  template <class Other>
+  struct rebind {
+    using other = PageAllocator<Other, kLarge>;
+  };
   static constexpr size_t kHuge = size_t{4} << 20;
 
   PageAllocator() = default;
   template <class Other>
-  PageAllocator(const PageAllocator<Other>&) {}  // NOLINT: allocators convert into each other
+  PageAllocator(const PageAllocator<Other, kLarge>&) {}  // NOLINT: allocators convert into each other
 
   T* allocate(size_t count) {
     if (count < kLarge / sizeof(T)) return std::allocator<T>().allocate(count);
@@ -39,7 +43,7 @@ struct PageAllocator {
     ::munmap(data, count * sizeof(T));
   }
   template <class Other>
-  bool operator==(const PageAllocator<Other>&) const {
+  bool operator==(const PageAllocator<Other, kLarge>&) const {
     return true;
   }
 };
@@ -47,5 +51,20 @@ struct PageAllocator {
 template <class T>
 using BigVector = std::vector<T, PageAllocator<T>>;
 using BigString = std::basic_string<char, std::char_traits<char>, PageAllocator<char>>;
+
+// A fault for each 2 MiB of memory that is filled for the first time, and not for each 4 KiB. Only advice.
+inline void want_huge_pages(const void* begin, size_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto at = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t from = (at + kHugePage - 1) / kHugePage * kHugePage,
+                  to = (at + bytes) / kHugePage * kHugePage;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+}
+
+// Of the heap, which may have large pages itself, until they are worth large pages of their own.
+constexpr size_t kWorthHugePages = size_t{4} << 20;
+template <class T>
+using HugeVector = std::vector<T, PageAllocator<T, kWorthHugePages>>;
+using HugeString = std::basic_string<char, std::char_traits<char>, PageAllocator<char, kWorthHugePages>>;
 
 }  // namespace packtrain

@@ -140,8 +140,8 @@ bool MemberList::divide(Divider divider) {
 }
 
 // The members that belong to samples, those of a sample next to each other.
-std::vector<uint32_t> MemberList::in_sample_order(Adjacency adjacency) const {
-  std::vector<uint32_t> order;
+HugeVector<uint32_t> MemberList::in_sample_order(Adjacency adjacency) const {
+  HugeVector<uint32_t> order;
   order.reserve(members_.size());
   for (uint32_t i = 0; i < members_.size(); ++i) {
     if (members_[i].key_bytes != kNoSample) order.push_back(i);
@@ -228,7 +228,7 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
   if (options.class_folders != nullptr) *options.class_folders = folders;
   if (!classes.empty()) out.set_classes(classes);
 
-  std::vector<uint32_t> order = in_sample_order(adjacency);
+  const HugeVector<uint32_t> order = in_sample_order(adjacency);
   // Of a single container; where there are many, each would ask for a little more than it has.
   if (out.samples() == 0) out.reserve(order.size(), order.size(), names_.size(), names_.size());
   bool noted = false;

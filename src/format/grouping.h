@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/big_vector.h"
 #include "packtrain/format.h"
 #include "packtrain/index.h"
 #include "packtrain/status.h"
@@ -80,17 +81,17 @@ class MemberList {
   uint32_t field_id(std::string_view lower_case);
   std::string_view key(const Member& member) const;
   std::string_view name_of(const Member& member) const;
-  std::vector<uint32_t> in_sample_order(Adjacency adjacency) const;
+  HugeVector<uint32_t> in_sample_order(Adjacency adjacency) const;
   Status add_sample(const uint32_t* first, const uint32_t* last, uint32_t shard,
                     const std::vector<std::string>& classes, IndexBuilder& out) const;
   bool note_merged(const uint32_t* first, const uint32_t* last, const IndexOptions& options) const;
   void add_field(std::string_view field, const Member& member, uint32_t shard, IndexBuilder& out) const;
   std::vector<std::string> class_folders() const;
 
-  std::vector<Member> members_;
-  std::string names_;
+  HugeVector<Member> members_;
+  HugeString names_;
   std::vector<std::string> fields_;
-  std::vector<Slice> slices_;
+  HugeVector<Slice> slices_;
   uint32_t last_field_ = 0;  // most samples have few fields in a fixed order: a look at the next one finds it
 };
 

@@ -3,6 +3,7 @@
 // of its own; of the latter no byte is read.
 #include <algorithm>
 
+#include "base/big_vector.h"
 #include "base/little_endian.h"
 #include "base/words.h"
 #include "format/columns.h"
@@ -31,7 +32,7 @@ bool is_plain_ascii(std::string_view text) {
 }
 
 // A key as a name: text as it is, numbers in digits, all else in hexadecimal digits.
-void append_name(std::string_view key, bool integers, std::string& names) {
+void append_name(std::string_view key, bool integers, HugeString& names) {
   if (integers && (key.size() == 4 || key.size() == 8)) {
     names += std::to_string(key.size() == 4 ? load_le<uint32_t>(key.data()) : load_le<uint64_t>(key.data()));
     return;
@@ -413,10 +414,10 @@ class LmdbIndexer {
   uint32_t page_bytes_ = 0;
   LmdbTree tree_;  // the one being walked
   std::vector<std::pair<std::string, LmdbTree>> named_;
-  std::vector<bool> claimed_;   // by page
-  std::vector<Entry> entries_;  // as their leaves arrived
-  std::vector<Leaf> leaves_;    // in the order of the tree
-  std::string names_;
+  std::vector<bool> claimed_;  // by page
+  HugeVector<Entry> entries_;  // as their leaves arrived
+  HugeVector<Leaf> leaves_;    // in the order of the tree
+  HugeString names_;
 };
 
 std::string inner_path(std::string_view folder) {

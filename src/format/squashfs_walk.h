@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/big_vector.h"
 #include "format/pace.h"
 #include "format/squashfs_meta.h"
 #include "format/squashfs_records.h"
@@ -38,7 +39,7 @@ class SquashWalk {
 
   Status run();
 
-  const std::vector<SquashFile>& files() const { return files_; }
+  const HugeVector<SquashFile>& files() const { return files_; }
   std::string_view path(const SquashFile& file) const {
     return std::string_view(paths_).substr(file.name_at, file.name_bytes);
   }
@@ -79,9 +80,9 @@ class SquashWalk {
   std::unordered_set<uint64_t> folders_seen_;
   uint64_t listed_bytes_ = 0, entries_ = 0;
   std::string path_;  // of the entry at hand
-  std::string paths_;
-  std::vector<SquashFile> files_;
-  std::vector<SquashPart> parts_;
+  HugeString paths_;
+  HugeVector<SquashFile> files_;
+  HugeVector<SquashPart> parts_;
   std::vector<SquashPart> fragments_;
 };
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/big_vector.h"
 #include "format/merged_reads.h"
 #include "format/pace.h"
 #include "format/zip_records.h"
@@ -45,7 +46,7 @@ class ZipDirectory {
   // Damage is an error, or is told and passed over, as `options` says; what is not supported is an error.
   Status read(const Wanted& wanted, const Take& take, EachCall calls = EachCall::one_by_one);
   // In the order of the directory. Views into this object.
-  const std::vector<ZipMember>& members() const { return members_; }
+  const HugeVector<ZipMember>& members() const { return members_; }
 
  private:
   Status find_directory();
@@ -69,9 +70,9 @@ class ZipDirectory {
   ZipEnd end_;
   uint64_t directory_start_ = 0, directory_end_ = 0;
   uint64_t shift_ = 0;  // bytes in front of the archive
-  std::vector<std::byte> directory_;
-  std::vector<ZipMember> members_;  // views into directory_
-  std::vector<size_t> order_;       // the sound ones, by place in the file
+  HugeVector<std::byte> directory_;
+  HugeVector<ZipMember> members_;  // views into directory_
+  HugeVector<size_t> order_;       // the sound ones, by place in the file
 };
 
 // Adds the members of a zip as samples, by the rules of grouping.h: zip's own way, and NPZ's where each array

@@ -13,6 +13,7 @@
 
 #include <cstring>
 
+#include "base/big_vector.h"
 #include "base/hash.h"
 #include "base/little_endian.h"
 
@@ -94,6 +95,11 @@ void NpzWriter::add(std::string_view name, std::string_view type, uint64_t count
   } else {
     out_.append(reinterpret_cast<const char*>(data.data()), data.size());
   }
+}
+
+void NpzWriter::reserve(uint64_t bytes) {
+  out_.reserve(bytes);
+  if (bytes >= kWorthHugePages) want_huge_pages(out_.data(), bytes);
 }
 
 void NpzWriter::pass_on(Bytes bytes) {

@@ -65,7 +65,7 @@ class NpzWriter {
   }
   void add(std::string_view name, std::string_view type, uint64_t count, Bytes data);
   // How large the file will be, about: spares copies while it grows, and the memory for them.
-  void reserve(uint64_t bytes) { out_.reserve(bytes); }
+  void reserve(uint64_t bytes);
   Status finish_to_sink();
   std::string finish();  // leaves the writer empty
 
