@@ -196,7 +196,7 @@ class Loader:
         self._first_epoch = 0  # of every iter() without shuffling
         self._closed = False
         self._python_seconds = 0.0
-        if samples and not len(self):
+        if samples and not len(self) and last == "drop":
             warnings.warn(
                 f"a batch of {self.global_batch_size} is larger than the set of {samples} samples, so there "
                 'is no batch at all: choose a smaller one, or last="pad" or "keep"',

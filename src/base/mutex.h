@@ -25,6 +25,20 @@ class PACKTRAIN_ANNOTATE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
+// Gives a lock that is held away for as long as it lives, also where that ends with an exception.
+class Unlocked {
+ public:
+  explicit Unlocked(Mutex& mutex) PACKTRAIN_ANNOTATE(no_thread_safety_analysis) : mutex_(mutex) {
+    mutex_.unlock();
+  }
+  ~Unlocked() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) { mutex_.lock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
 class PACKTRAIN_ANNOTATE(scoped_lockable) Lock {
  public:
   explicit Lock(Mutex& mutex) PACKTRAIN_ANNOTATE(acquire_capability(mutex)) : lock_(mutex.native()) {}

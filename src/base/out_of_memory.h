@@ -9,7 +9,7 @@
 namespace packtrain {
 
 inline Status out_of_memory() {
-  return Status(Code::no_room, "out of memory; give the job more, or use fewer --jobs");
+  return Status(Code::no_room, "out of memory; give the job more, or use fewer --jobs or threads");
 }
 
 // What `work` returns, a Status or a Result; Code::no_room where there was no memory for it.

@@ -29,9 +29,10 @@ Status Threads::start(std::string_view name, std::function<void()> body) {
     const Blocked blocked;
     threads_.emplace_back(std::move(body));
   } catch (const std::system_error& error) {
-    return Status(Code::no_room, "the system starts no more threads (" + error.code().message() +
-                                     "): use fewer of them, or raise what is allowed (ulimit -u, pids.max "
-                                     "of the cgroup)");
+    return Status(Code::no_room,
+                  "the system starts no more threads (" + error.code().message() +
+                      "): use fewer of them, or raise what is allowed (ulimit -u and -v, pids.max "
+                      "of the cgroup)");
   }
   pthread_setname_np(threads_.back().native_handle(), std::string(name.substr(0, 15)).c_str());
   return {};

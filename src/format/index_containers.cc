@@ -233,15 +233,17 @@ void note_equal_keys(const IndexBuilder::Finished& finished, const IndexOptions&
   if (within_tar > 0) {
     const std::string& tar = manifest.shards[static_cast<size_t>(number_in(shard_ends, first_within))].path;
     add_note(options,
-             counted(within_tar, "sample") + " in a tar have the key of an earlier one, the first is " +
-                 printable(key(first_within)) +
-                 ": members of one key that are not next to each other are samples of their own in an "
-                 "index; packtrain pack " +
-                 printable(tar) + " OUT makes whole samples of them");
+             counted(within_tar, "sample") + (within_tar > 1 ? " in a tar have" : " in a tar has") +
+                 " the key of an earlier one, the first is " + printable(key(first_within)) +
+                 ": members of one key that are not next to each other are samples of their own in an index" +
+                 // A damaged tar is not packed, and an index of it as it is.
+                 (options.damage && !options.damage->empty()
+                      ? std::string()
+                      : "; packtrain pack " + printable(tar) + " OUT makes whole samples of them"));
   }
   if (elsewhere > 0) {
-    add_note(options, counted(elsewhere, "sample") + " have the key of an earlier one, the first is " +
-                          printable(key(first_elsewhere)) +
+    add_note(options, counted(elsewhere, "sample") + (elsewhere > 1 ? " have" : " has") +
+                          " the key of an earlier one, the first is " + printable(key(first_elsewhere)) +
                           ": a key finds one of them only; packtrain pack gives each a key of its own");
   }
 }

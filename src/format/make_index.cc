@@ -72,7 +72,9 @@ Result<std::string> advice_for_folder(Storage& storage, std::string folder) {
 std::string links_in_words(const MembersLeftOut& links) {
   if (links.count == 0) return "";
   return counted(links.count, "link") +
-         " left out, which have no bytes of their own: " + names_in_words(links.names, links.count) +
+         (links.count == 1 ? " left out, which has no bytes of its own: "
+                           : " left out, which have no bytes of their own: ") +
+         names_in_words(links.names, links.count) +
          "; to keep what they lead to, make the archive again with that in their place: tar "
          "--hard-dereference "
          "--dereference, zip -r without -y, or of a folder copied by cp -rL";
@@ -81,8 +83,9 @@ std::string links_in_words(const MembersLeftOut& links) {
 std::string without_extension_in_words(const MembersLeftOut& files) {
   if (files.count == 0) return "";
   return counted(files.count, "file") +
-         " left out, which have no extension to name a field: " + names_in_words(files.names, files.count) +
-         "; packtrain pack keeps such files, as the field bin";
+         (files.count == 1 ? " left out, which has no extension to name a field: "
+                           : " left out, which have no extension to name a field: ") +
+         names_in_words(files.names, files.count) + "; packtrain pack keeps such files, as the field bin";
 }
 
 std::string columns_in_words(const MembersLeftOut& columns) {

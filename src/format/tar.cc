@@ -100,6 +100,7 @@ class TarWalk {
 
   Status take_member(const TarHeader& header, MemberList& members) {
     if (records_.sparse || global_records_.sparse) return refuse_sparse(header.name);
+    if (lost_its_name(header)) return pass_over(header);
     std::string_view name = full_name(header);
     uint64_t size = records_.size          ? *records_.size
                     : global_records_.size ? *global_records_.size
@@ -115,6 +116,27 @@ class TarWalk {
     }
     members.add(name, place);
     at_ = place.offset + size + tar_padding(size);
+    forget_extensions();
+    return {};
+  }
+
+  // Whether the member behind a gap may be called otherwise: a long name stands in a header of its own before
+  // it, and its own has the beginning, or something else.
+  bool lost_its_name(const TarHeader& header) {
+    constexpr size_t kNameBytes = 100;
+    if (!is_behind_gap_) return false;
+    is_behind_gap_ = false;
+    if (!records_.path.empty() || !long_name_.empty()) return false;
+    return gap_had_name_ || (header.prefix.empty() && header.name.size() >= kNameBytes);
+  }
+
+  // Makes the gap longer by a member.
+  Status pass_over(const TarHeader& header) {
+    PACKTRAIN_TRY(check_data(header.name, header.size));
+    Gap& gap = gaps_.back();
+    at_ += kTarBlock + header.size + tar_padding(header.size);
+    gap.bytes = at_ - gap.offset;
+    gap.what += "; the name of the file behind it is lost, and the file with it";
     forget_extensions();
     return {};
   }
@@ -186,6 +208,9 @@ class TarWalk {
   // Moves to the next sound header behind the damage at `at_`, or to the end.
   Status resume(const Status& why, const MemberList& members) {
     uint64_t from = at_, at = from + kTarBlock;
+    PACKTRAIN_ASSIGN(names, holds_name(from));
+    gap_had_name_ = names;
+    is_behind_gap_ = true;
     for (; at + kTarBlock <= window_.size(); at += kTarBlock) {
       PACKTRAIN_ASSIGN(block, window_.at(at, kTarBlock));
       if (is_tar_header(block)) break;
@@ -194,6 +219,15 @@ class TarWalk {
     forget_extensions();
     gaps_.push_back({from, at_ - from, why.message(), members.size()});
     return {};
+  }
+
+  // Whether the damaged block looks like a header that gives a name to the member behind it.
+  Result<bool> holds_name(uint64_t at) {
+    constexpr size_t kKindAt = 156;
+    if (window_.size() - at < kTarBlock) return false;
+    PACKTRAIN_ASSIGN(block, window_.at(at, kTarBlock));
+    const auto kind = static_cast<char>(block[kKindAt]);
+    return kind == 'L' || kind == 'x';
   }
 
   // Which samples a gap may have taken files from: those that its neighbours belong to.
@@ -226,6 +260,8 @@ class TarWalk {
   PaxRecords records_, global_records_;  // of the next member, of all
   std::string long_name_, name_;
   std::vector<Gap> gaps_;  // what was passed over, with recover
+  // That no member was taken since the last one, and that it held a name for the next.
+  bool is_behind_gap_ = false, gap_had_name_ = false;
 };
 
 bool recognise_tar(Storage& storage, std::string_view path) {

@@ -291,6 +291,32 @@ TEST_F(TarTest, RecoverGoesOnBehindADamagedHeaderAndSaysWhatWasLost) {
             "header checksum is wrong; the samples a before it and c behind it may lack files");
 }
 
+TEST_F(TarTest, AFileWhoseLongNameIsLostIsNotTakenUnderAnother) {
+  const std::string name = std::string(90, 'a') + "/frame2.camera-left.jpg";
+  std::string gnu("ustar  \0", 8);
+  for (const char kind : {'L', 'x'}) {
+    TarBuilder tar;
+    tar.file("a.txt", "one");
+    if (kind == 'L')
+      tar.add({.name = "././@LongLink", .type = 'L', .magic = gnu}, name + std::string(1, '\0'));
+    else
+      tar.add({.name = "PaxHeader", .type = 'x'}, pax_record("path", name));
+    tar.add({.name = name.substr(0, 100), .magic = gnu}, "two").file("c.txt", "three").end();
+    EXPECT_EQ(told(index(tar.bytes())),
+              "a: txt=one\n" + std::string(90, 'a') + "/frame2: camera-left.jpg=two\nc: txt=three\n");
+    // In the header of the name, and where that is not to be seen any more.
+    for (const size_t flipped : {1024 + 3, 1024 + 156}) {
+      std::string bytes = tar.bytes();
+      bytes[flipped] ^= 2;
+      Indexed recovered = index(bytes, /*recover=*/true);
+      EXPECT_EQ(told(recovered), "a: txt=one\nc: txt=three\n") << kind << " " << flipped;
+      ASSERT_EQ(recovered.damage.size(), 1u);
+      EXPECT_EQ(recovered.damage[0].bytes, 4 * kTarBlock);
+      EXPECT_NE(recovered.damage[0].what.find("name of the file behind it is lost"), std::string::npos);
+    }
+  }
+}
+
 TEST_F(TarTest, ASampleThatLostAFileIsNamed) {
   TarBuilder tar;
   tar.file("a.txt", "one").file("b.cls", "1").file("b.jpg", "image").file("b.txt", "text").end();

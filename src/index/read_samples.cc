@@ -104,10 +104,11 @@ Status OpenDataset::read(uint64_t sample, uint32_t field, std::vector<std::byte>
       out.resize(location.length);
       PACKTRAIN_TRY(storage_.read(*file, location.offset, out));
       if (check && !matches(location.check_kind, location.check, out)) {
-        return Status(
-            Code::corrupt,
-            "the bytes do not match their check: the shard is damaged; restore it from another copy or "
-            "pack again");
+        return Status(Code::corrupt,
+                      "the bytes do not match their check: the shard is damaged, or its index, which "
+                      "packtrain verify tells; "
+                      "restore it from another copy or "
+                      "pack again");
       }
       return {};
     }
@@ -159,11 +160,12 @@ Status OpenDataset::finish_row(uint64_t sample, SampleBytes& out, bool check) co
     const Bytes data = Bytes(out.buffer).subspan(start, bytes);
     if (check && !columns.check.empty() &&
         !matches(manifest_.fields[field].check, columns.check[sample], data)) {
-      return at_sample(
-          Status(Code::corrupt,
-                 "the bytes do not match their check: the shard is damaged; restore it from another copy or "
-                 "pack again"),
-          sample, field);
+      return at_sample(Status(Code::corrupt,
+                              "the bytes do not match their check: the shard is damaged, or its index, which "
+                              "packtrain verify tells; "
+                              "restore it from another copy or "
+                              "pack again"),
+                       sample, field);
     }
     out.fields.push_back({field, data});
   }

@@ -38,11 +38,27 @@ ViewSlot view_slots[kMostViews];
 
 Mutex views_mutex;  // guards what follows, and which slots are taken
 size_t views_alive GUARDED_BY(views_mutex) = 0;
-struct sigaction action_before;  // read by the handler; set before it is installed
+bool is_covered GUARDED_BY(views_mutex) = false;  // somebody's action lies over ours, and may come back to it
+struct sigaction action_before;                   // read by the handler; set before it is installed
+std::atomic<bool> gave_up{false};                 // a fault elsewhere was left to action_before
 
-// Only calls that are safe in a handler: atomics without locks, mmap and sigaction.
-void on_bus_error(int, siginfo_t* info, void*) {
+// The same signal for whoever had it before.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if ((action_before.sa_flags & SA_SIGINFO) != 0) return action_before.sa_sigaction(signal, info, context);
+  if (action_before.sa_handler == SIG_IGN) return;
+  if (action_before.sa_handler != SIG_DFL) return action_before.sa_handler(signal);
+  ::sigaction(signal, &action_before, nullptr);
+  ::raise(signal);  // comes when this handler is left
+}
+
+// Only calls that are safe in a handler: atomics without locks, mmap, sigaction and raise.
+void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
+  if (info->si_code <= 0) {  // somebody sent it: no fault that would come again
+    pass_on(signal, info, context);
+    errno = error;
+    return;
+  }
   const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (ViewSlot& slot : view_slots) {
@@ -57,13 +73,24 @@ void on_bus_error(int, siginfo_t* info, void*) {
     errno = error;
     return;
   }
-  // Not ours: the instruction faults again, with the action that was there before.
-  ::sigaction(SIGBUS, &action_before, nullptr);
+  // Not ours: the instruction faults again, with the action that was there before. If that one, as those do
+  // that were put over ours, leaves it to us once more, it ends here.
+  struct sigaction last = action_before;
+  if (gave_up.exchange(true)) {
+    last = {};
+    last.sa_handler = SIG_DFL;
+  }
+  ::sigaction(SIGBUS, &last, nullptr);
   errno = error;
 }
 
 bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
+}
+
+bool have_the_signal() {
+  struct sigaction now;
+  return ::sigaction(SIGBUS, nullptr, &now) == 0 && is_ours(now);
 }
 
 bool blocks_bus_errors() {
@@ -108,7 +135,10 @@ size_t take_slot(uintptr_t begin, uintptr_t end) {
   struct sigaction now;
   if (::sigaction(SIGBUS, nullptr, &now) != 0) return kMostViews;
   if (!is_ours(now)) {
+    is_covered = is_covered || views_alive > 0;
+    if (is_covered) return kMostViews;
     action_before = now;
+    gave_up.store(false, std::memory_order_relaxed);
     struct sigaction ours = {};
     ours.sa_sigaction = on_bus_error;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -127,9 +157,11 @@ void free_slot(size_t number) {
   const Lock lock(views_mutex);
   view_slots[number].begin.store(0, std::memory_order_release);
   if (--views_alive > 0) return;
-  struct sigaction now;
   // Whoever has put an action over ours since keeps it.
-  if (::sigaction(SIGBUS, nullptr, &now) == 0 && is_ours(now)) ::sigaction(SIGBUS, &action_before, nullptr);
+  if (have_the_signal())
+    ::sigaction(SIGBUS, &action_before, nullptr);
+  else
+    is_covered = true;
 }
 
 }  // namespace
@@ -194,7 +226,7 @@ bool CachedView::cut() const {
 
 bool CachedView::copy(uint64_t offset, MutableBytes into) const {
   constexpr size_t kPagesAtOnce = 256;
-  if (offset > bytes_.size() || into.size() > bytes_.size() - offset) return false;
+  if (offset > bytes_.size() || into.size() > bytes_.size() - offset || !have_the_signal()) return false;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   while (!into.empty()) {
     const auto at = reinterpret_cast<uintptr_t>(bytes_.data() + offset);

@@ -15,8 +15,8 @@ class PosixFile;
 // of the bytes counts only if cut() is false afterwards. Thread-safe; the file must outlive it. Costs a call
 // or two, and a page fault for every 64 KiB that are touched, where reading costs a call for every stretch.
 //
-// While there are views, SIGBUS has a handler, which leaves faults elsewhere to whoever had the signal
-// before.
+// While there are views, SIGBUS has a handler, which leaves faults elsewhere, and signals that were sent, to
+// whoever had the signal before.
 class CachedView {
  public:
   // The stretch must lie within the file. Null where not all of it is in memory, where the kernel does not
@@ -33,8 +33,9 @@ class CachedView {
   Bytes bytes() const { return bytes_; }
   bool cut() const;  // a call: to be asked when all is done
   // Fills `into` from bytes()[offset] on, if all of that is in memory, so that nothing is waited for. False
-  // where it is not, and where a signal told that the file was cut: then what `into` holds is undefined. Who
-  // does not compare it with a check has to ask cut() too. One call.
+  // where it is not, where somebody else has put a handler of SIGBUS over ours, and where a signal told that
+  // the file was cut: then what `into` holds is undefined. Who does not compare it with a check has to ask
+  // cut() too. Two calls.
   bool copy(uint64_t offset, MutableBytes into) const;
   // Undoes the mapping of bytes()[begin, end), where threads can do so side by side; the end of the view does
   // it alone. Whoever looks there again pays for it again.

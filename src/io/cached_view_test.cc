@@ -188,6 +188,35 @@ TEST_F(CachedViewTest, AFileMayBeCutAtAnyMoment) {
   EXPECT_TRUE(is_cut);
 }
 
+std::atomic<int> signals_counted = 0;
+void count_signal(int) { ++signals_counted; }
+
+struct sigaction counting() {
+  struct sigaction action = {};
+  action.sa_handler = count_signal;
+  sigemptyset(&action.sa_mask);
+  return action;
+}
+
+TEST_F(CachedViewTest, ASignalThatWasSentGoesToWhoeverHadIt) {
+  const struct sigaction counts = counting();
+  struct sigaction before;
+  ASSERT_EQ(::sigaction(SIGBUS, &counts, &before), 0);
+  {
+    const auto view = CachedView::of_whole(*file_);
+    ASSERT_NE(view, nullptr);
+    signals_counted = 0;
+    for (int i = 1; i <= 3; ++i) {
+      ASSERT_EQ(::raise(SIGBUS), 0);
+      EXPECT_EQ(signals_counted, i);
+    }
+    cut_to(8 * kPage);
+    EXPECT_EQ(view->bytes()[20 * kPage], std::byte{0}) << "and faults still come to us";
+    EXPECT_EQ(signals_counted, 3);
+  }
+  ASSERT_EQ(::sigaction(SIGBUS, &before, nullptr), 0);
+}
+
 TEST_F(CachedViewTest, AThreadThatBlocksTheSignalGetsNoView) {
   sigset_t bus, before;
   sigemptyset(&bus);
@@ -197,6 +226,23 @@ TEST_F(CachedViewTest, AThreadThatBlocksTheSignalGetsNoView) {
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
   EXPECT_EQ(view, nullptr);
   EXPECT_EQ(whole, nullptr);
+}
+
+// The last one: their action may come back to ours, so that ours is not put over it in this process any more.
+TEST_F(CachedViewTest, AHandlerThatWasPutOverOursStays) {
+  const auto view = CachedView::of_whole(*file_);
+  ASSERT_NE(view, nullptr);
+  std::byte bytes[64];
+  EXPECT_TRUE(view->copy(0, bytes));
+  const struct sigaction counts = counting();
+  struct sigaction before, now;
+  ASSERT_EQ(::sigaction(SIGBUS, &counts, &before), 0);
+  EXPECT_FALSE(view->copy(0, bytes)) << "a fault would not come to us";
+  EXPECT_EQ(CachedView::of_whole(*file_), nullptr);
+  EXPECT_EQ(CachedView::of(*file_, 0, kPage), nullptr);
+  ASSERT_EQ(::sigaction(SIGBUS, &before, &now), 0);
+  EXPECT_EQ(now.sa_handler, count_signal);
+  EXPECT_TRUE(view->copy(0, bytes));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/out_of_memory.h"
 #include "io/cached_read.h"
 
 namespace packtrain {
@@ -78,10 +79,23 @@ Status Engine::begin(uint64_t epoch, uint64_t consumed, std::optional<uint64_t> 
     decoders_.back()->filler = std::move(filler);
   }
   for (uint32_t i = 0; i < limits_.readers; ++i)
-    PACKTRAIN_TRY(threads_.start("pt-read", [this] { read_all(); }));
+    PACKTRAIN_TRY(threads_.start("pt-read", [this] { run([this] { read_all(); }); }));
   for (auto& decoder : decoders_)
-    PACKTRAIN_TRY(threads_.start("pt-decode", [this, decoder = decoder.get()] { decode_all(*decoder); }));
+    PACKTRAIN_TRY(threads_.start(
+        "pt-decode", [this, decoder = decoder.get()] { run([this, decoder] { decode_all(*decoder); }); }));
   return {};
+}
+
+// A thread for which there is no memory says so: the consumer waits for what it would have done.
+void Engine::run(const std::function<void()>& body) {
+  const Status ended = within_memory([&]() -> Status {
+    body();
+    return {};
+  });
+  if (ended.ok()) return;
+  Lock lock(mutex_);
+  failure_ = ended;
+  consumer_wakes_.notify_all();
 }
 
 bool Engine::may_plan() { return !planning_ && !ended_ && steps_.size() < limits_.planned_steps; }
@@ -103,9 +117,10 @@ void Engine::plan_one() PACKTRAIN_ANNOTATE(no_thread_safety_analysis) {
     step = std::move(idle_steps_.back());
     idle_steps_.pop_back();
   }
-  mutex_.unlock();
-  const bool more = planner_.plan(*step);
-  mutex_.lock();
+  const bool more = [&] {
+    const Unlocked unlocked(mutex_);
+    return planner_.plan(*step);
+  }();
   planning_ = false;
   if (!more) {
     ended_ = true;
@@ -329,32 +344,32 @@ void Engine::decode_all(Decoder& decoder) PACKTRAIN_ANNOTATE(no_thread_safety_an
     if (stopping_) return;
     look_out = kShortestLookOut;
     ++filling_;
-    mutex_.unlock();
-    const auto start = Clock::now();
     Step& step = *tasks->step;
     size_t count = 0;
     const uint64_t warnings_before = decoder.filler->warnings();
-    bad.clear();
-    late.clear();
-    for (Task *task = tasks, *next = nullptr; task; task = next) {
-      next = task->next;
-      if (task->extent && !bring(*task->extent)) {
-        late.push_back(task);
-        continue;
+    {
+      const Unlocked unlocked(mutex_);
+      const auto start = Clock::now();
+      bad.clear();
+      late.clear();
+      for (Task *task = tasks, *next = nullptr; task; task = next) {
+        next = task->next;
+        if (task->extent && !bring(*task->extent)) {
+          late.push_back(task);
+          continue;
+        }
+        Filler::Outcome outcome = decoder.filler->fill(*task);
+        if (!outcome.status.ok())
+          bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
+        if (task->extent) extents_.release(task->extent);
+        ++count;
       }
-      Filler::Outcome outcome = decoder.filler->fill(*task);
-      if (!outcome.status.ok())
-        bad.push_back({task->place, task->part, task->sample, std::move(outcome.status), outcome.replaced});
-      if (task->extent) extents_.release(task->extent);
-      ++count;
+      decoder.bytes_read.store(decoder.filler->bytes_read(), std::memory_order_relaxed);
+      add(decoder.decode, since(start));
     }
-    decoder.bytes_read.store(decoder.filler->bytes_read(), std::memory_order_relaxed);
-    add(decoder.decode, since(start));
-    mutex_.lock();
     if (pads_ && step.remaining == count) {  // all others are filled, and nobody else looks at the step
-      mutex_.unlock();
+      const Unlocked unlocked(mutex_);
       pad(step, bad);
-      mutex_.lock();
     }
     --filling_;
     step.warnings += decoder.filler->warnings() - warnings_before;
@@ -410,6 +425,7 @@ Result<std::unique_ptr<Step>> Engine::take(const std::function<bool()>& go_on, d
     while (!front_is_done()) {
       if (ended_ && steps_.empty()) return Status(Code::not_found, "no steps are left");
       if (open_ == 0 && !no_batch_.ok()) return no_batch_;
+      if (!failure_.ok()) return failure_;
       if (lock.wait_for(consumer_wakes_, kAskEvery) || !go_on) continue;
       mutex_.unlock();  // whoever is asked may need a lock that a thread with ours waits for
       const bool wanted = go_on();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -73,6 +74,7 @@ class Engine {
     std::atomic<double> read_wait = 0, decode = 0, blocked = 0;
   };
 
+  void run(const std::function<void()>& body);
   void read_all();
   void decode_all(Decoder& decoder);
   bool may_plan() REQUIRES(mutex_);
@@ -114,6 +116,7 @@ class Engine {
   bool may_have_room_ GUARDED_BY(mutex_) = false;  // for a step to be opened: one was taken
   bool looking_out_ GUARDED_BY(mutex_) = false;    // one of the decoding threads is, for room
   Status no_batch_ GUARDED_BY(mutex_);             // why the next step cannot be opened
+  Status failure_ GUARDED_BY(mutex_);              // why a thread has ended, so that no batch will come
   std::vector<std::unique_ptr<Step>> idle_steps_ GUARDED_BY(mutex_);
   Fifo<Extent*> to_read_ GUARDED_BY(mutex_);
   size_t reading_ GUARDED_BY(mutex_) = 0;    // extents on their way

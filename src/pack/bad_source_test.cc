@@ -76,6 +76,28 @@ TEST_F(PackTest, ManyFilesThatAreGoneMayBeLeftOutToo) {
   EXPECT_EQ(report->samples, 30u);
 }
 
+TEST_F(PackTest, AFileThatIsGoneMayBeLeftOutOfAShardThatIsWholeToo) {
+  make_tree(60);
+  const PackOptions whole = options("out");
+  PackOptions half = whole;
+  half.tasks = 2;
+  half.publish_wait_seconds = 0;
+  ASSERT_TRUE(pack(posix_storage(), half).ok());
+  ASSERT_TRUE(fs::exists(path("out.part/train-000000.tar"))) << "one of the shards is whole";
+  int gone = 0;  // of each shard some
+  for (int i = 0; i < 60; i += 5, ++gone)
+    fs::remove(path("tree/class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg"));
+  PackReport failed;
+  Status status = pack(posix_storage(), whole, &failed).status();
+  EXPECT_TRUE(mentions(status.text(), "--skip-bad " + std::to_string(gone))) << status.text();
+  PackOptions lenient = whole;
+  lenient.skip_bad = static_cast<uint64_t>(gone);
+  auto report = pack(posix_storage(), lenient);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, static_cast<uint64_t>(60 - gone));
+  EXPECT_EQ(verify(posix_storage(), path("out"))->findings_count, 0u);
+}
+
 TEST_F(PackTest, RoomIsAskedForByFormat) {
   for (int i = 0; i < 200; ++i)
     put("tree/class" + std::to_string(i % 2) + "/" + std::to_string(i) + ".jpg", "small");
@@ -371,13 +393,22 @@ TEST_F(PackTest, FilesThatChangedAfterTheyWereReadAreNotPassedOver) {
   half.publish_wait_seconds = 0;
   ASSERT_TRUE(pack(posix_storage(), half).ok());
   const std::string shard = read_whole(posix_storage(), path("out.part/train-000000.tar")).value();
-  put("tree/" + shard.substr(0, shard.find(".cls")) + ".jpg", "something else");
-  PackOptions lenient = options("out");
-  lenient.shards = 2;
-  lenient.skip_bad = 3;
-  const Status status = pack(posix_storage(), lenient).status();
+  const std::string key = shard.substr(0, shard.find(".cls"));
+  put("tree/" + key + ".jpg", "something else");
+  PackOptions again = options("out");
+  again.shards = 2;
+  const Status status = pack(posix_storage(), again).status();
   EXPECT_EQ(status.code(), Code::corrupt) << status.text();
   EXPECT_FALSE(fs::exists(path("out")));
+  // The shard that has it is written once more, without it.
+  again.skip_bad = 1;
+  const auto report = pack(posix_storage(), again);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 39u);
+  ASSERT_EQ(report->bad.size(), 1u);
+  EXPECT_EQ(report->bad[0].key, key);
+  EXPECT_EQ((*Dataset::open(posix_storage(), path("out")))->find(key).status().code(), Code::not_found);
+  EXPECT_EQ(verify(posix_storage(), path("out"))->findings_count, 0u);
 }
 
 TEST_F(PackTest, AnArchiveThatChangedAfterAllWasReadIsNoticed) {

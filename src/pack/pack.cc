@@ -83,6 +83,7 @@ class Packer {
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
   Result<std::vector<std::string>> changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out);
+  Status write_again(const Plan& plan);
   size_t differences_looked_for() const;
   Status source_has_changed(const std::vector<std::string>& changed, const std::string& way_on);
   Status compare_source(Plan& plan);
@@ -106,7 +107,8 @@ class Packer {
   const Format* format_ = nullptr;
   std::string out_, part_, token_;
   bool resumed_ = false;
-  bool compare_at_end_ = false;  // the source, with the plan, before it is published
+  std::vector<uint64_t> touched_;  // samples whose files changes_of_source() found gone or changed
+  bool compare_at_end_ = false;    // the source, with the plan, before it is published
   ImageConversion conversion_;
 };
 
@@ -351,13 +353,30 @@ Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
     return changed;
   }
   PACKTRAIN_ASSIGN(now, scan_sources());
-  std::vector<std::string> changed = differences(plan, now, left_out, differences_looked_for());
+  std::vector<std::string> changed = differences(plan, now, left_out, differences_looked_for(), touched_);
   if (changed.empty()) {
     // What could not be read then may be gone by now, and nobody's loss any more.
     catalog.unreadable = std::move(now.unreadable);
     catalog.unreadable_count = now.unreadable_count;
   }
   return changed;
+}
+
+// Shards that have samples whose files are gone or have changed since: without them, as if it had been
+// before.
+Status Packer::write_again(const Plan& plan) {
+  std::sort(touched_.begin(), touched_.end());
+  const auto is_touched = [&](uint64_t sample) {
+    return std::binary_search(touched_.begin(), touched_.end(), sample);
+  };
+  if (touched_.empty()) return {};
+  for (const ShardPlan& shard : plan.shards) {
+    const auto first = plan.order.begin() + static_cast<ptrdiff_t>(shard.first);
+    if (!std::any_of(first, first + static_cast<ptrdiff_t>(shard.count), is_touched)) continue;
+    if (!finished_shard(storage_, part_, shard).ok()) continue;
+    PACKTRAIN_TRY(storage_.remove(part_ + "/" + rows_name(shard)));
+  }
+  return {};
 }
 
 // One more than may be left out at least, so that it is known whether there are more.
@@ -577,6 +596,10 @@ Status Packer::dry_run() {
   std::vector<uint32_t> all(plan.shards.size());
   std::iota(all.begin(), all.end(), 0U);
   const WrittenFields fields = is_planned(plan) ? WrittenFields() : written_fields(plan, *format_);
+  if (format_->arrays_only && fields.names.size() > 1)
+    return Status(Code::invalid,
+                  std::string(format_->name) + " holds one field of every sample, these have " +
+                      names_in_words(fields.names, fields.names.size()) + "; use --format npz, zarr or hdf5");
   const uint64_t spooled =
       blocks_to_spool(plan, all, fields).bytes + (is_planned(plan) ? 0 : stream_bytes(plan, all, fields));
   const Status room = check_room(report.bytes + spooled, plan.shards.size() * 2 + 8);
@@ -630,15 +653,13 @@ Status Packer::work() {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(changed, changes_of_source(*plan, {}));
     // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
-    const bool can_skip = changed.size() < differences_looked_for() &&
-                          std::none_of(changed.begin(), changed.end(), [](const std::string& what) {
-                            return what.ends_with(kIsNew) || what.ends_with(kSaysOther);
-                          });
+    const bool can_skip = changed.size() < differences_looked_for() && changed.size() == touched_.size();
     if (!changed.empty() && (!can_skip || changed.size() > options_.skip_bad)) {
       const std::string number = std::to_string(changed.size());
       return source_has_changed(changed, can_skip ? ", or go on without them: --skip-bad " + number : "");
     }
     compare_at_end_ = !changed.empty();  // some may have been read before they changed
+    PACKTRAIN_TRY(write_again(*plan));
   }
   if (options_.plan_only) return {};
   Status written = write(*plan);

@@ -64,8 +64,14 @@ bool same_but_for_files(const Catalog& a, size_t i, const Catalog& b, size_t j) 
 // Names differences one kind after the other, until there are enough of them.
 class Differences {
  public:
-  Differences(const Plan& planned, const Catalog& now, const std::vector<uint64_t>& left_out, size_t limit)
-      : plan_(planned), then_(planned.catalog), now_(now), left_out_(left_out), limit_(limit) {}
+  Differences(const Plan& planned, const Catalog& now, const std::vector<uint64_t>& left_out, size_t limit,
+              std::vector<uint64_t>& touched)
+      : plan_(planned),
+        then_(planned.catalog),
+        now_(now),
+        left_out_(left_out),
+        limit_(limit),
+        touched_(touched) {}
 
   std::vector<std::string> find() {
     compare_files();
@@ -79,11 +85,16 @@ class Differences {
  private:
   struct Known {
     const Cell* cell;
+    uint64_t sample;
     bool left_out;
   };
 
   void add(std::string_view name, std::string_view what) {
     if (found_.size() < limit_) found_.push_back(printable(name) + std::string(what));
+  }
+  void add(std::string_view name, std::string_view what, uint64_t sample) {
+    if (found_.size() < limit_) touched_.push_back(sample);
+    add(name, what);
   }
   bool is_left_out(uint64_t sample) const {
     return std::binary_search(left_out_.begin(), left_out_.end(), sample);
@@ -95,7 +106,8 @@ class Differences {
     for (size_t sample = 0; sample < then_.samples.size(); ++sample) {
       for (uint64_t c = then_.samples[sample].first_cell; c < then_.end_cell(sample); ++c) {
         if (then_.cells[c].origin == Origin::file)
-          before.emplace(then_.name(then_.cells[c].path), Known{&then_.cells[c], is_left_out(sample)});
+          before.emplace(then_.name(then_.cells[c].path),
+                         Known{&then_.cells[c], sample, is_left_out(sample)});
       }
     }
     for (const Cell& cell : now_.cells) {
@@ -105,13 +117,13 @@ class Differences {
         add(now_.name(cell.path), kIsNew);
         continue;
       }
-      const auto [known, left_out] = at->second;
+      const auto [known, sample, left_out] = at->second;
       if (!left_out && (known->size != cell.size || known->mtime_ns() != cell.mtime_ns()))
-        add(now_.name(cell.path), " has changed");
+        add(now_.name(cell.path), " has changed", sample);
       before.erase(at);
     }
     for (const auto& [path, known] : before)
-      if (!known.left_out) add(path, " is gone");
+      if (!known.left_out) add(path, " is gone", known.sample);
   }
 
   void compare_containers() {
@@ -155,6 +167,7 @@ class Differences {
   const Catalog& now_;
   const std::vector<uint64_t>& left_out_;
   const size_t limit_;
+  std::vector<uint64_t>& touched_;
   std::vector<std::string> found_;
 };
 
@@ -189,10 +202,11 @@ std::string source_fingerprint(const Catalog& catalog) {
 }
 
 std::vector<std::string> differences(const Plan& planned, Catalog& now, const std::vector<uint64_t>& left_out,
-                                     size_t limit) {
+                                     size_t limit, std::vector<uint64_t>& touched) {
+  touched.clear();
   if (source_fingerprint(now) == planned.fingerprint) return {};
   make_keys(now);  // as in the plan
-  return Differences(planned, now, left_out, limit).find();
+  return Differences(planned, now, left_out, limit, touched).find();
 }
 
 }  // namespace packtrain

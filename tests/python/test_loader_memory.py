@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +90,32 @@ def test_an_epoch_change_gives_nothing_back(packed: Path, shuffle: bool) -> None
     for _ in range(3):
         assert sum(1 for _ in loader) == 9
         assert loader.report().memory > 0
+
+
+STARVED = """
+import resource, sys
+import packtrain as pt
+
+loader = pt.Loader(sys.argv[1], batch_size=4, fields=["bin"], threads=2, memory=60_000_000)
+batches = iter(loader)
+next(batches)
+with open("/proc/self/statm") as file:
+    limit = int(file.read().split()[0]) * resource.getpagesize() + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    for batch in batches:
+        pass
+    for batch in loader:
+        pass
+except (pt.NoRoomError, MemoryError):
+    pass
+"""
+
+
+@pytest.mark.parametrize("more", [0, 300_000, 400_000, 1_500_000, 3_000_000])
+def test_threads_without_memory_say_so(large_samples: Path, more: int) -> None:
+    """An exception where there is none left, or an end, and never a process that is ended in the middle."""
+    arguments = [sys.executable, "-c", STARVED, str(large_samples), str(more)]
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    # The C library ends a process itself where a thread cannot have its own variables.
+    assert ran.returncode == 0 or "thread-local data" in ran.stderr, ran.stderr
