@@ -8,6 +8,12 @@
 namespace packtrain {
 namespace {
 
+Status check_fails() {
+  return Status(Code::corrupt,
+                "the bytes do not match their check: the shard is damaged, or its index, which packtrain "
+                "verify tells; restore it from another copy or pack again");
+}
+
 constexpr uint32_t kSampleReadsInFlight = 32;
 constexpr uint64_t kMostBytesInFlight = 64 << 20;  // but for one sample
 constexpr uint64_t kMostBytesKept = 4 << 20;       // for the next sample of a slot
@@ -104,11 +110,7 @@ Status OpenDataset::read(uint64_t sample, uint32_t field, std::vector<std::byte>
       out.resize(location.length);
       PACKTRAIN_TRY(storage_.read(*file, location.offset, out));
       if (check && !matches(location.check_kind, location.check, out)) {
-        return Status(Code::corrupt,
-                      "the bytes do not match their check: the shard is damaged, or its index, which "
-                      "packtrain verify tells; "
-                      "restore it from another copy or "
-                      "pack again");
+        return check_fails();
       }
       return {};
     }
@@ -160,12 +162,7 @@ Status OpenDataset::finish_row(uint64_t sample, SampleBytes& out, bool check) co
     const Bytes data = Bytes(out.buffer).subspan(start, bytes);
     if (check && !columns.check.empty() &&
         !matches(manifest_.fields[field].check, columns.check[sample], data)) {
-      return at_sample(Status(Code::corrupt,
-                              "the bytes do not match their check: the shard is damaged, or its index, which "
-                              "packtrain verify tells; "
-                              "restore it from another copy or "
-                              "pack again"),
-                       sample, field);
+      return at_sample(check_fails(), sample, field);
     }
     out.fields.push_back({field, data});
   }

@@ -98,6 +98,32 @@ TEST_F(PackTest, AFileThatIsGoneMayBeLeftOutOfAShardThatIsWholeToo) {
   EXPECT_EQ(verify(posix_storage(), path("out"))->findings_count, 0u);
 }
 
+TEST_F(PackTest, AFileOfSeveralSamplesIsLeftOutOfAllOfThem) {
+  make_tree(12);
+  std::string list = "path,label\n";
+  for (int again = 0; again < 2; ++again)
+    for (int i = 0; i < 12; ++i)
+      list += "class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg," + std::to_string(i) + "\n";
+  put("tree/list.csv", list);
+  PackOptions listed = options("out");
+  listed.sources = {{"", path("tree/list.csv")}};
+  PackOptions half = listed;
+  half.tasks = 2;
+  half.publish_wait_seconds = 0;
+  ASSERT_TRUE(pack(posix_storage(), half).ok());
+  put("tree/class1/4.jpg", "something else");
+  PackReport failed;
+  const Status status = pack(posix_storage(), listed, &failed).status();
+  EXPECT_TRUE(mentions(status.text(), "--skip-bad 2")) << status.text();
+  ASSERT_EQ(failed.bad.size(), 1u) << "and no file of two rows is taken for a new one";
+  EXPECT_TRUE(mentions(failed.bad[0].path, "4.jpg has changed")) << failed.bad[0].path;
+  listed.skip_bad = 2;
+  const auto report = pack(posix_storage(), listed);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->samples, 22u);
+  EXPECT_EQ(verify(posix_storage(), path("out"))->findings_count, 0u);
+}
+
 TEST_F(PackTest, RoomIsAskedForByFormat) {
   for (int i = 0; i < 200; ++i)
     put("tree/class" + std::to_string(i % 2) + "/" + std::to_string(i) + ".jpg", "small");

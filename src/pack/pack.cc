@@ -82,8 +82,8 @@ class Packer {
   Result<Plan> load_plan();
   Result<Plan> get_plan();
   Status check_room(uint64_t bytes_to_write, uint64_t files_to_write);
-  Result<std::vector<std::string>> changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out);
-  Status write_again(const Plan& plan);
+  Result<SourceChanges> changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out);
+  Status write_again(const Plan& plan, const std::vector<uint64_t>& touched);
   size_t differences_looked_for() const;
   Status source_has_changed(const std::vector<std::string>& changed, const std::string& way_on);
   Status compare_source(Plan& plan);
@@ -107,8 +107,7 @@ class Packer {
   const Format* format_ = nullptr;
   std::string out_, part_, token_;
   bool resumed_ = false;
-  std::vector<uint64_t> touched_;  // samples whose files changes_of_source() found gone or changed
-  bool compare_at_end_ = false;    // the source, with the plan, before it is published
+  bool compare_at_end_ = false;  // the source, with the plan, before it is published
   ImageConversion conversion_;
 };
 
@@ -340,21 +339,21 @@ bool Packer::source_is_far(const Plan& plan) const {
 
 // What of the source is no longer as the plan has it. One look at all of it, but for compressed archives
 // alone: those only tell what is in them front to back, and size and date say as much.
-Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
-                                                           const std::vector<uint64_t>& left_out) {
+Result<SourceChanges> Packer::changes_of_source(Plan& plan, const std::vector<uint64_t>& left_out) {
   Catalog& catalog = plan.catalog;
   if (catalog.streams.size() == options_.sources.size()) {
-    std::vector<std::string> changed;
+    SourceChanges changed;
     for (const PieceFile& file : catalog.streams) {
       PACKTRAIN_ASSIGN(info, storage_.stat(file.path));
       if (info.size != file.bytes || info.mtime_ns != file.mtime_ns)
-        changed.push_back(printable(file.path) + " has changed");
+        changed.found.push_back(printable(file.path) + " has changed");
     }
+    changed.only_touched = changed.found.empty();
     return changed;
   }
   PACKTRAIN_ASSIGN(now, scan_sources());
-  std::vector<std::string> changed = differences(plan, now, left_out, differences_looked_for(), touched_);
-  if (changed.empty()) {
+  SourceChanges changed = differences(plan, now, left_out, differences_looked_for());
+  if (changed.found.empty()) {
     // What could not be read then may be gone by now, and nobody's loss any more.
     catalog.unreadable = std::move(now.unreadable);
     catalog.unreadable_count = now.unreadable_count;
@@ -364,12 +363,11 @@ Result<std::vector<std::string>> Packer::changes_of_source(Plan& plan,
 
 // Shards that have samples whose files are gone or have changed since: without them, as if it had been
 // before.
-Status Packer::write_again(const Plan& plan) {
-  std::sort(touched_.begin(), touched_.end());
+Status Packer::write_again(const Plan& plan, const std::vector<uint64_t>& touched) {
   const auto is_touched = [&](uint64_t sample) {
-    return std::binary_search(touched_.begin(), touched_.end(), sample);
+    return std::binary_search(touched.begin(), touched.end(), sample);
   };
-  if (touched_.empty()) return {};
+  if (touched.empty()) return {};
   for (const ShardPlan& shard : plan.shards) {
     const auto first = plan.order.begin() + static_cast<ptrdiff_t>(shard.first);
     if (!std::any_of(first, first + static_cast<ptrdiff_t>(shard.count), is_touched)) continue;
@@ -405,7 +403,7 @@ Status Packer::compare_source(Plan& plan) {
   }
   std::sort(left_out.begin(), left_out.end());
   PACKTRAIN_ASSIGN(changed, changes_of_source(plan, left_out));
-  return changed.empty() ? Status() : source_has_changed(changed, "");
+  return changed.found.empty() ? Status() : source_has_changed(changed.found, "");
 }
 
 // What cannot be packed, if it is more than may be left out: `bad_samples` of the shards just written, whose
@@ -653,13 +651,13 @@ Status Packer::work() {
     // An unfinished pack goes on only if its source is still what it was.
     PACKTRAIN_ASSIGN(changed, changes_of_source(*plan, {}));
     // With --skip-bad, files that are gone or changed are left out when they are read; new ones cannot be.
-    const bool can_skip = changed.size() < differences_looked_for() && changed.size() == touched_.size();
-    if (!changed.empty() && (!can_skip || changed.size() > options_.skip_bad)) {
-      const std::string number = std::to_string(changed.size());
-      return source_has_changed(changed, can_skip ? ", or go on without them: --skip-bad " + number : "");
+    const size_t samples = changed.touched.size();
+    if (!changed.found.empty() && (!changed.only_touched || samples > options_.skip_bad)) {
+      const std::string way_on = ", or go on without them: --skip-bad " + std::to_string(samples);
+      return source_has_changed(changed.found, changed.only_touched ? way_on : "");
     }
-    compare_at_end_ = !changed.empty();  // some may have been read before they changed
-    PACKTRAIN_TRY(write_again(*plan));
+    compare_at_end_ = !changed.found.empty();  // some may have been read before they changed
+    PACKTRAIN_TRY(write_again(*plan, changed.touched));
   }
   if (options_.plan_only) return {};
   Status written = write(*plan);

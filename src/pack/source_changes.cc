@@ -10,6 +10,8 @@
 namespace packtrain {
 namespace {
 
+constexpr std::string_view kIsNew = " is new", kSaysOther = " has another label, text or size";
+
 // Numbers and texts, each of known length, into one hash. One thread at a time.
 class Fingerprint {
  public:
@@ -64,37 +66,47 @@ bool same_but_for_files(const Catalog& a, size_t i, const Catalog& b, size_t j) 
 // Names differences one kind after the other, until there are enough of them.
 class Differences {
  public:
-  Differences(const Plan& planned, const Catalog& now, const std::vector<uint64_t>& left_out, size_t limit,
-              std::vector<uint64_t>& touched)
-      : plan_(planned),
-        then_(planned.catalog),
-        now_(now),
-        left_out_(left_out),
-        limit_(limit),
-        touched_(touched) {}
+  Differences(const Plan& planned, const Catalog& now, const std::vector<uint64_t>& left_out, size_t limit)
+      : plan_(planned), then_(planned.catalog), now_(now), left_out_(left_out), limit_(limit) {}
 
-  std::vector<std::string> find() {
+  SourceChanges find() {
     compare_files();
+    const size_t of_files = touched_paths_.size();
     compare_containers();
     if (found_.empty()) compare_samples();
     if (found_.empty() && left_out_.empty()) add("what is listed", kSaysOther);
     std::sort(found_.begin(), found_.end());
-    return std::move(found_);
+    const bool only_touched = found_.size() == of_files && of_files < limit_;
+    return {std::move(found_), touched_samples(), only_touched};
   }
 
  private:
   struct Known {
     const Cell* cell;
-    uint64_t sample;
-    bool left_out;
+    bool left_out;  // and so are all samples that are made of it
+    bool seen = false;
   };
 
   void add(std::string_view name, std::string_view what) {
     if (found_.size() < limit_) found_.push_back(printable(name) + std::string(what));
   }
-  void add(std::string_view name, std::string_view what, uint64_t sample) {
-    if (found_.size() < limit_) touched_.push_back(sample);
-    add(name, what);
+  void add_file(std::string_view path, std::string_view what) {
+    if (found_.size() < limit_) touched_paths_.insert(path);
+    add(path, what);
+  }
+  // A list may name a file more than once.
+  std::vector<uint64_t> touched_samples() const {
+    std::vector<uint64_t> touched;
+    if (touched_paths_.empty()) return touched;
+    for (size_t sample = 0; sample < then_.samples.size(); ++sample) {
+      for (uint64_t c = then_.samples[sample].first_cell; c < then_.end_cell(sample); ++c) {
+        const Cell& cell = then_.cells[c];
+        if (cell.origin != Origin::file || !touched_paths_.contains(then_.name(cell.path))) continue;
+        touched.push_back(sample);
+        break;
+      }
+    }
+    return touched;
   }
   bool is_left_out(uint64_t sample) const {
     return std::binary_search(left_out_.begin(), left_out_.end(), sample);
@@ -105,9 +117,10 @@ class Differences {
     std::unordered_map<std::string_view, Known> before;
     for (size_t sample = 0; sample < then_.samples.size(); ++sample) {
       for (uint64_t c = then_.samples[sample].first_cell; c < then_.end_cell(sample); ++c) {
-        if (then_.cells[c].origin == Origin::file)
-          before.emplace(then_.name(then_.cells[c].path),
-                         Known{&then_.cells[c], sample, is_left_out(sample)});
+        if (then_.cells[c].origin != Origin::file) continue;
+        const Known known{&then_.cells[c], is_left_out(sample)};
+        const auto [at, is_new] = before.emplace(then_.name(known.cell->path), known);
+        if (!is_new) at->second.left_out = at->second.left_out && known.left_out;
       }
     }
     for (const Cell& cell : now_.cells) {
@@ -117,13 +130,14 @@ class Differences {
         add(now_.name(cell.path), kIsNew);
         continue;
       }
-      const auto [known, sample, left_out] = at->second;
-      if (!left_out && (known->size != cell.size || known->mtime_ns() != cell.mtime_ns()))
-        add(now_.name(cell.path), " has changed", sample);
-      before.erase(at);
+      Known& known = at->second;
+      if (!known.seen && !known.left_out &&
+          (known.cell->size != cell.size || known.cell->mtime_ns() != cell.mtime_ns()))
+        add_file(at->first, " has changed");
+      known.seen = true;
     }
     for (const auto& [path, known] : before)
-      if (!known.left_out) add(path, " is gone", known.sample);
+      if (!known.seen && !known.left_out) add_file(path, " is gone");
   }
 
   void compare_containers() {
@@ -167,7 +181,7 @@ class Differences {
   const Catalog& now_;
   const std::vector<uint64_t>& left_out_;
   const size_t limit_;
-  std::vector<uint64_t>& touched_;
+  std::unordered_set<std::string_view> touched_paths_;
   std::vector<std::string> found_;
 };
 
@@ -201,12 +215,11 @@ std::string source_fingerprint(const Catalog& catalog) {
   return print.hex();
 }
 
-std::vector<std::string> differences(const Plan& planned, Catalog& now, const std::vector<uint64_t>& left_out,
-                                     size_t limit, std::vector<uint64_t>& touched) {
-  touched.clear();
+SourceChanges differences(const Plan& planned, Catalog& now, const std::vector<uint64_t>& left_out,
+                          size_t limit) {
   if (source_fingerprint(now) == planned.fingerprint) return {};
   make_keys(now);  // as in the plan
-  return Differences(planned, now, left_out, limit, touched).find();
+  return Differences(planned, now, left_out, limit).find();
 }
 
 }  // namespace packtrain
