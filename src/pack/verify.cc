@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/threads.h"
 #include "base/words.h"
@@ -70,6 +71,7 @@ class ShardsCheck {
   };
 
   void plan(uint32_t jobs);
+  void plan_names(uint64_t most);
   Status work(const Unit& unit, SequentialReader& reader);
   void open(Shard& shard);
   Status close(Shard& shard);
@@ -84,32 +86,51 @@ class ShardsCheck {
   ProgressMeter& meter_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Unit> units_;
+  uint64_t names_planned_ = 0;  // samples
   std::atomic<bool> structure_only_{false};
   MemoryGate gate_;
 };
+
+// So many units of names at most; the next call goes on behind them.
+void ShardsCheck::plan_names(uint64_t most) {
+  if (facts_.dataset == nullptr || !facts_.names_sound) return;
+  const uint64_t count = facts_.dataset->samples();
+  for (; most > 0 && names_planned_ < count; --most) {
+    const uint64_t first = std::exchange(names_planned_, std::min(names_planned_ + kSamplesPerUnit, count));
+    units_.push_back({Kind::names, 0, first, names_planned_});
+  }
+}
 
 void ShardsCheck::plan(uint32_t jobs) {
   const uint64_t blocks_per_unit = std::clamp(bytes_of(facts_.manifest) / kBlockBytes / (jobs * kUnitsPerJob),
                                               kFewestBlocksPerUnit, kMostBlocksPerUnit);
   std::vector<std::vector<RowRange>> samples(facts_.manifest.shards.size());
   if (facts_.dataset != nullptr) samples = samples_by_shard(*facts_.dataset);
+  // Whoever comes to a shard first collects what lies in it, and who wants another unit of it waits. So the
+  // first unit of a shard comes before the last half of the shard in front, and some names after the very
+  // first.
+  std::vector<Unit> rest;
   for (uint32_t number = 0; number < facts_.manifest.shards.size(); ++number) {
     auto shard = std::make_unique<Shard>();
     shard->number = number;
     shard->samples = std::move(samples[number]);
     const uint64_t blocks = (facts_.manifest.shards[number].bytes + kBlockBytes - 1) / kBlockBytes;
-    for (uint64_t first = 0; first == 0 || first < blocks; first += blocks_per_unit) {
-      units_.push_back({Kind::blocks, number, first, std::min(first + blocks_per_unit, blocks)});
-      ++shard->units_left;
-    }
+    std::vector<Unit> units;
+    for (uint64_t first = 0; first == 0 || first < blocks; first += blocks_per_unit)
+      units.push_back({Kind::blocks, number, first, std::min(first + blocks_per_unit, blocks)});
+    shard->units_left = units.size();
     shards_.push_back(std::move(shard));
+    units_.push_back(units.front());
+    if (number == 0) plan_names(jobs);
+    units_.insert(units_.end(), rest.begin(), rest.end());
+    const auto half = units.begin() + static_cast<ptrdiff_t>((units.size() + 1) / 2);
+    units_.insert(units_.end(), units.begin() + 1, half);
+    rest.assign(half, units.end());
   }
+  units_.insert(units_.end(), rest.begin(), rest.end());
+  plan_names(UINT64_MAX);
   if (facts_.dataset == nullptr) return;
   const uint64_t count = facts_.dataset->samples();
-  for (uint64_t first = 0; first < count; first += kSamplesPerUnit) {
-    const uint64_t end = std::min(first + kSamplesPerUnit, count);
-    if (facts_.names_sound) units_.push_back({Kind::names, 0, first, end});
-  }
   if (facts_.manifest.form == "rows") return;
   constexpr uint64_t kDecodedPerUnit = 256;  // payload is read, so that few are enough to be worth a turn
   for (uint64_t first = 0; first < count; first += kDecodedPerUnit) {
