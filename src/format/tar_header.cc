@@ -4,7 +4,9 @@
 #include <cassert>
 #include <charconv>
 #include <cstring>
+#include <type_traits>
 
+#include "base/little_endian.h"
 #include "base/words.h"
 #include "packtrain/storage.h"
 
@@ -50,8 +52,18 @@ std::optional<uint64_t> number(std::string_view text) {
   return value;
 }
 
+// Of a kilobyte at most: eight bytes a step, in four sums of 16 bits each.
 constexpr uint32_t byte_sum(Bytes bytes) {
   uint32_t sum = 0;
+  if (!std::is_constant_evaluated()) {
+    constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+    uint64_t sums = 0;
+    for (; bytes.size() >= sizeof sums; bytes = bytes.subspan(sizeof sums)) {
+      const auto word = load_le<uint64_t>(bytes.data());
+      sums += (word & kEven) + (word >> 8 & kEven);
+    }
+    for (; sums != 0; sums >>= 16) sum += static_cast<uint32_t>(sums & 0xffff);
+  }
   for (std::byte byte : bytes) sum += static_cast<uint32_t>(byte);
   return sum;
 }
@@ -118,6 +130,17 @@ constexpr void put_octal(MutableBytes block, Span span, uint64_t value) {
   for (size_t i = span.bytes - 1; i-- > 0; value >>= 3) {
     block[span.at + i] = static_cast<std::byte>('0' + (value & 7));
   }
+}
+
+// The last eight octal digits of `value`, the first of them in the lowest byte, none made a letter yet.
+constexpr uint64_t octal_digits(uint64_t value) {
+  value = (value >> 12 & 0xfff) | (value & 0xfff) << 32;
+  value = (value >> 6 & 0x0000003f0000003f) | (value & 0x0000003f0000003f) << 16;
+  return (value >> 3 & 0x0007000700070007) | (value & 0x0007000700070007) << 8;
+}
+constexpr uint64_t kOctalZeros = 0x3030303030303030;
+constexpr uint32_t digit_sum(uint64_t digits) {
+  return static_cast<uint32_t>(digits * 0x0101010101010101 >> 56);
 }
 
 // The writer's header but for name, size and checksum, and the sum of what is in it.
@@ -217,20 +240,23 @@ Status parse_pax(Bytes data, PaxRecords& records) {
 void write_tar_header(std::string_view name, uint64_t size, MutableBytes block) {
   assert(block.size() >= kTarBlock && name.size() <= kTarNameBytes);
   std::memcpy(block.data(), kPlainHeader.bytes, kTarBlock);
-  put(block, kName, name);
+  if (!name.empty()) std::memcpy(block.data() + kName.at, name.data(), name.size());
+  // Sums are taken of what is written, not of the block: it would have to be written first.
+  uint32_t sum = kPlainHeader.sum + byte_sum(as_bytes(name));
+  std::byte* const digits = block.data() + kSize.at;
   if (size <= kLargestOctalSize) {
-    put_octal(block, kSize, size);
+    const uint64_t first = octal_digits(size >> 24), last = octal_digits(size);
+    store_le(digits, (first | kOctalZeros) >> 40);  // the last three of the first eight
+    store_le(digits + 3, last | kOctalZeros);
+    sum += 11 * '0' + digit_sum(first) + digit_sum(last);
   } else {
-    for (size_t i = kSize.bytes; i-- > 4; size >>= 8) {
-      block[kSize.at + i] = static_cast<std::byte>(size & 0xff);
-    }
-    block[kSize.at] = std::byte{0x80};
+    for (size_t i = kSize.bytes; i-- > 4; size >>= 8) digits[i] = static_cast<std::byte>(size & 0xff);
+    digits[0] = std::byte{0x80};
+    sum += byte_sum(block.subspan(kSize.at, kSize.bytes));
   }
-  const uint32_t sum = kPlainHeader.sum + byte_sum(block.subspan(kName.at, name.size())) +
-                       byte_sum(block.subspan(kSize.at, kSize.bytes));
   // Six digits, NUL, blank: the form every writer uses.
-  put_octal(block, {kChecksum.at, 7}, sum);
-  block[kChecksum.at + 7] = std::byte{' '};
+  store_le(block.data() + kChecksum.at, (octal_digits(sum) | kOctalZeros) >> 16 | static_cast<uint64_t>(' ')
+                                                                                      << 56);
 }
 
 }  // namespace packtrain

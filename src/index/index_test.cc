@@ -137,6 +137,25 @@ TEST_F(IndexTest, KeysAndPathsAreFoundBothWays) {
   EXPECT_EQ(*(*dataset)->path(1, 1), "");
 }
 
+TEST_F(IndexTest, EveryOneOfManyKeysIsFoundAndNoOther) {
+  for (const uint64_t samples : {uint64_t{1}, uint64_t{2}, uint64_t{9}, uint64_t{20'000}}) {
+    IndexBuilder builder;
+    for (uint64_t i = 0; i < samples; ++i) {
+      builder.begin_sample("key " + std::to_string(i));
+      ASSERT_TRUE(builder.end_sample().ok());
+    }
+    publish(builder.finish());
+    auto dataset = open();
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    for (uint64_t i = 0; i < samples; ++i) {
+      const Result<uint64_t> found = (*dataset)->find("key " + std::to_string(i));
+      ASSERT_TRUE(found.ok()) << i << " of " << samples;
+      ASSERT_EQ(*found, i);
+      ASSERT_EQ((*dataset)->find("no key " + std::to_string(i)).status().code(), Code::not_found);
+    }
+  }
+}
+
 TEST_F(IndexTest, ManyReadsArriveInTheOrderAsked) {
   put("a.tar", kShard);
   publish(three_samples().finish());

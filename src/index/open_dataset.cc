@@ -52,6 +52,40 @@ Result<std::string_view> piece(std::span<const uint64_t> ends, std::string_view 
   return bytes.substr(begin, end - begin);
 }
 
+// The first of the sorted `hashes` that is not below `hash`. They are spread evenly, so it lies near where
+// its value says; should they not be, the search still takes no more steps than twice those of a bisection.
+size_t place_of_hash(std::span<const uint64_t> hashes, uint64_t hash) {
+  const size_t count = hashes.size();
+  if (count == 0) return 0;
+  const auto guess = static_cast<size_t>(static_cast<unsigned __int128>(hash) * count >> 64);
+  size_t begin = 0, end = count;  // hashes[begin, end) or `end` itself is the place
+  if (hashes[guess] < hash) {
+    begin = guess + 1;
+    for (size_t step = 8; begin < count; step *= 2) {
+      const size_t next = step < count - begin ? begin + step : count;
+      if (next == count || hashes[next] >= hash) {
+        end = next;
+        break;
+      }
+      begin = next + 1;
+    }
+  } else {
+    end = guess;
+    for (size_t step = 8; end > 0; step *= 2) {
+      const size_t next = step < end ? end - step : 0;
+      if (hashes[next] < hash) {
+        begin = next + 1;
+        break;
+      }
+      end = next;
+    }
+  }
+  const auto first = hashes.begin();
+  return static_cast<size_t>(
+      std::lower_bound(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end), hash) -
+      first);
+}
+
 }  // namespace
 
 // That a file is the one the manifest was written with: its size, and its zip directory, which holds the
@@ -232,9 +266,9 @@ Result<std::string_view> OpenDataset::path(uint64_t sample, uint32_t field) cons
 Result<uint64_t> OpenDataset::find(std::string_view key) const {
   PACKTRAIN_ASSIGN(names, this->names());
   const uint64_t hash = xxh64(as_bytes(key));
-  auto at = std::lower_bound(names->hash.begin(), names->hash.end(), hash);
-  for (; at != names->hash.end() && *at == hash; ++at) {
-    const uint64_t sample = names->hash_sample[static_cast<size_t>(at - names->hash.begin())];
+  for (size_t at = place_of_hash(names->hash, hash); at < names->hash.size() && names->hash[at] == hash;
+       ++at) {
+    const uint64_t sample = names->hash_sample[at];
     if (sample >= samples()) return Status(Code::corrupt, "names.npz is damaged; run packtrain verify");
     PACKTRAIN_ASSIGN(found, piece(names->key_end, names->keys, sample));
     if (found == key) return sample;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
+
+#include "io/cached_view.h"
 
 namespace packtrain {
 namespace {
@@ -16,7 +19,15 @@ constexpr size_t kDepth = 4;
 constexpr auto kSlowWait = std::chrono::microseconds(200);
 constexpr int kSlowWaits = 3;
 
+// Of a view, at a time: so often progress is told.
+constexpr uint64_t kSeenBytes = 1 << 20;
+// For less than this a mapping costs more than the copy.
+constexpr uint64_t kViewFrom = 1 << 20;
+
 }  // namespace
+
+SequentialReader::SequentialReader(Storage& storage, bool looks) : storage_(storage), looks_(looks) {}
+SequentialReader::~SequentialReader() = default;
 
 void SequentialReader::start(const File& file, uint64_t begin, uint64_t end) {
   while (!in_flight_.empty()) {
@@ -30,9 +41,29 @@ void SequentialReader::start(const File& file, uint64_t begin, uint64_t end) {
   file_ = &file;
   next_offset_ = begin;
   end_ = std::max(begin, end);
+  seen_ = 0;
+  view_ =
+      looks_ && !ahead_ && end_ - begin >= kViewFrom ? CachedView::of(file, begin, end_ - begin) : nullptr;
 }
 
-Result<Bytes> SequentialReader::next() { return ahead_ ? next_of_those_ahead() : next_directly(); }
+Result<Bytes> SequentialReader::next() {
+  if (view_ != nullptr) return next_in_view();
+  return ahead_ ? next_of_those_ahead() : next_directly();
+}
+
+Result<Bytes> SequentialReader::next_in_view() {
+  const Bytes rest = view_->bytes().subspan(seen_);
+  if (!rest.empty()) {
+    const auto given = rest.first(static_cast<size_t>(std::min<uint64_t>(kSeenBytes, rest.size())));
+    seen_ += given.size();
+    return given;
+  }
+  // What was handed on counts only now.
+  const bool cut = view_->cut();
+  view_.reset();
+  next_offset_ = end_;
+  return cut ? Result<Bytes>(Status(Code::corrupt, std::string(kCutWhileRead))) : Bytes();
+}
 
 Result<Bytes> SequentialReader::next_directly() {
   const uint64_t bytes = std::min(kDirectBytes, end_ - next_offset_);

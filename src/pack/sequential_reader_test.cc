@@ -1,6 +1,7 @@
 #include "pack/sequential_reader.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <random>
 #include <string>
@@ -96,6 +97,40 @@ TEST_F(SequentialReaderTest, AFailedReadIsToldWhereItsBytesWouldHaveCome) {
     }
     EXPECT_EQ(status.code(), Code::io);
     EXPECT_EQ(pieces, nth);
+  }
+}
+
+TEST_F(SequentialReaderTest, WhatIsInMemoryIsLookedAtInPlace) {
+  const TemporaryFolder folder;
+  put(posix_storage(), folder / "a", text_);
+  auto file = posix_storage().open(folder / "a");
+  ASSERT_TRUE(file.ok());
+  SequentialReader reader(posix_storage(), true);
+  for (const auto& [begin, end] :
+       {std::pair<uint64_t, uint64_t>{0, text_.size()}, {7, 8}, {5, 5}, {4097, text_.size() - 3}}) {
+    reader.start(**file, begin, end);
+    EXPECT_EQ(rest(reader), text_.substr(begin, end - begin)) << begin << " to " << end;
+    EXPECT_TRUE(reader.next()->empty());
+  }
+}
+
+TEST_F(SequentialReaderTest, AFileThatIsCutUnderneathIsAnError) {
+  const TemporaryFolder folder;
+  put(posix_storage(), folder / "a", text_);
+  auto file = posix_storage().open(folder / "a");
+  ASSERT_TRUE(file.ok());
+  for (const uint64_t left : {uint64_t{5} << 20, (uint64_t{3} << 20) + 100, uint64_t{0}}) {
+    SequentialReader reader(posix_storage(), true);
+    reader.start(**file, 0, text_.size());
+    ASSERT_TRUE(reader.next().ok());
+    ASSERT_EQ(::truncate((folder / "a").c_str(), static_cast<off_t>(left)), 0);
+    Status status;
+    for (bool more = true; more && status.ok();) {
+      const Result<Bytes> bytes = reader.next();
+      status = bytes.status();
+      more = bytes.ok() && !bytes->empty();
+    }
+    EXPECT_EQ(status.code(), Code::corrupt) << left << " bytes were left: " << status.text();
   }
 }
 

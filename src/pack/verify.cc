@@ -147,7 +147,7 @@ Status ShardsCheck::run() {
   Status first_failure;
   run_on("verify", static_cast<uint32_t>(std::min<size_t>(jobs, std::max<size_t>(1, units_.size()))),
          [&](uint32_t) {
-           SequentialReader reader(storage_);
+           SequentialReader reader(storage_, true);
            for (size_t at = next++; at < units_.size() && !failed; at = next++) {
              const Status status = work(units_[at], reader);
              if (status.ok()) continue;
