@@ -219,11 +219,12 @@ class ArrowIndexer {
       batches.places[rooms.size() - 1].held = rooms.back();
       room = room.subspan(rooms.back().size());
     }
-    batches.read = read_merged(storage_, file_, stretches, [&](size_t position, Bytes got) {
+    const auto take = [&](size_t position, Bytes got) {
       std::copy(got.begin(), got.end(), rooms[position].begin());
       batches.damage[position] = take_block(blocks_[first + position], batches.places[position]);
       return Status();
-    });
+    };
+    batches.read = read_merged(storage_, file_, stretches, take, EachCall::side_by_side);
   }
 
   Status add(Batches& batches, ArrowSamples& samples) {

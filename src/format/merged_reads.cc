@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/threads.h"
 #include "io/cached_read.h"
 #include "io/cached_view.h"
@@ -24,12 +25,20 @@ constexpr uint64_t kCachedGap = uint64_t{2} << 10;
 // Many stretches near each other are looked at where they are, if the kernel has all of them in memory: so
 // many, no further apart than this on average, within this many bytes at a time.
 constexpr size_t kViewStretches = 128;
-constexpr uint64_t kViewGap = uint64_t{64} << 10;
+constexpr uint64_t kViewGap = uint64_t{24} << 10;
 constexpr uint64_t kViewBytes = uint64_t{256} << 20;
 constexpr size_t kLookAhead = 4;  // stretches, of which the memory is asked in advance
 // Threads that look side by side take so many stretches at a time; for less a thread does not pay.
 constexpr size_t kTakenAtOnce = 1024;
 constexpr uint32_t kMostLookers = 4;
+
+// From a disk of this machine, so many stretches that share a read are read by whoever looks at them: front
+// to back, as the kernel reads ahead of. Others are copied out of memory if they are there, so many at a
+// time; of those that follow so many that were not, no more is hoped for.
+constexpr size_t kDense = 8;
+constexpr uint64_t kThroughBytes = uint64_t{1} << 20;
+constexpr size_t kSparseAtOnce = 128;
+constexpr int kMissesBorne = 4;
 
 using Each = std::function<Status(size_t, Bytes)>;
 
@@ -62,8 +71,8 @@ class MergedReads {
     for (size_t next = 0; next < order_.size();) {
       const size_t last = end_of_view(next);
       PACKTRAIN_ASSIGN(seen, look_at(next, last));
-      // Where something must be waited for, all that follows is read, with as much as possible in flight.
-      if (!seen) return read(next, order_.size());
+      // Where something must be waited for, all that follows is read.
+      if (!seen) return is_near(file_) ? read_near(next) : read(next, order_.size());
       next = last;
     }
     return {};
@@ -125,6 +134,92 @@ class MergedReads {
       if (copied.size() < bytes) copied.resize(bytes);
       std::copy_n(all.data() + (stretch.offset - start), bytes, copied.data());
       PACKTRAIN_TRY(each_(order_[at], Bytes(copied).first(bytes)));
+    }
+    return {};
+  }
+
+  // order_[begin, …) of a file that is near. What is neither dense nor in memory is left to read().
+  Status read_near(size_t begin) {
+    Near near{.next = begin, .failed_at = order_.size()};
+    const size_t takes = (order_.size() - begin + kSparseAtOnce - 1) / kSparseAtOnce;
+    uint32_t workers = 1;
+    if (calls_ == EachCall::side_by_side)
+      workers = static_cast<uint32_t>(
+          std::min<size_t>(takes, std::clamp<uint32_t>(affinity_cores(), 1, kMostLookers)));
+    run_on("look", workers, [&](uint32_t) { take_near(near); });
+    const Lock lock(near.mutex);
+    // Those that lie in front of a failure may fail too, and are the first then.
+    std::vector<size_t> left;
+    std::sort(near.left.begin(), near.left.end());
+    for (const size_t at : near.left)
+      if (at < near.failed_at) left.push_back(order_[at]);
+    order_ = std::move(left);
+    PACKTRAIN_TRY(read(0, order_.size()));
+    return near.failure;
+  }
+
+  // What threads share that read a near file.
+  struct Near {
+    Mutex mutex;
+    size_t next GUARDED_BY(mutex);  // into order_
+    size_t failed_at GUARDED_BY(mutex);
+    Status failure GUARDED_BY(mutex) = {};
+    std::vector<size_t> left GUARDED_BY(mutex) = {};  // into order_
+  };
+
+  void take_near(Near& near) {
+    Piece piece;
+    std::vector<size_t> left;
+    while (true) {
+      bool dense = false;
+      {
+        const Lock lock(near.mutex);
+        near.left.insert(near.left.end(), left.begin(), left.end());
+        if (near.next == order_.size() || !near.failure.ok()) return;
+        piece.first = near.next;
+        near.next = piece.last = end_of_take(piece.first, dense);
+      }
+      left.clear();
+      const Status status = dense ? read_dense(piece) : take_sparse(piece, left);
+      if (status.ok()) continue;
+      const Lock lock(near.mutex);
+      near.left.insert(near.left.end(), left.begin(), left.end());
+      left.clear();
+      if (piece.first >= near.failed_at) continue;
+      near.failed_at = piece.first;
+      near.failure = status;
+    }
+  }
+
+  // Where the stretches end that one thread takes with order_[first].
+  size_t end_of_take(size_t first, bool& dense) const {
+    size_t last = end_of(first, kMergeGap, kThroughBytes);
+    dense = last - first >= kDense;
+    if (dense) return last;
+    while (last < order_.size() && last - first < kSparseAtOnce) {
+      const size_t further = end_of(last, kMergeGap, kThroughBytes);
+      if (further - last >= kDense) break;
+      last = further;
+    }
+    return last;
+  }
+
+  Status read_dense(Piece& piece) {
+    cover(piece);
+    PACKTRAIN_TRY(storage_.read(file_, piece.read.offset, piece.read.into));
+    return hand_on(piece, piece.last);
+  }
+
+  // Hands on what is in memory, and notes in `left` what is not.
+  Status take_sparse(Piece& piece, std::vector<size_t>& left) {
+    for (int misses = 0; piece.first < piece.last; ++misses) {
+      size_t last = piece.last;
+      if (misses < kMissesBorne) {
+        PACKTRAIN_TRY(take_cached(piece));
+        if (piece.first == piece.last) break;
+        last = std::min(last, end_of(piece.first, kCachedGap, kMergedBytes));
+      }
+      for (; piece.first < last; ++piece.first) left.push_back(piece.first);
     }
     return {};
   }

@@ -16,7 +16,7 @@ struct Stretch {
 
 enum class EachCall : uint8_t {
   one_by_one,
-  side_by_side,  // several threads may call at once, for different stretches: thousands of them, in memory
+  side_by_side,  // several threads may call at once, for different stretches
 };
 
 // Calls `each` once for every stretch, in the order in which they arrive; `position` is into `wanted`, the

@@ -1,12 +1,15 @@
 #include "format/merged_reads.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "io/cached_read.h"
 #include "io/test_storage.h"
@@ -106,6 +109,77 @@ TEST(MergedReadsTest, SeveralThreadsTakeStretchesThatAreInMemoryEachOnce) {
     EXPECT_EQ(status.message(), "4700");
   }
 }
+
+// Of a file of which nothing, or every other megabyte, is in memory: dense stretches in front and behind, and
+// ones that lie far apart between them.
+class NearReadsTest : public testing::TestWithParam<EachCall> {
+ protected:
+  static constexpr uint64_t kFar = uint64_t{40} << 10;
+  void SetUp() override {
+    for (uint64_t i = 0; i < 1500; ++i) wanted_.push_back({i * 3000, 40 + i % 9});
+    const uint64_t apart = wanted_.back().offset + kFar;
+    for (uint64_t i = 0; i < 1500; ++i) wanted_.push_back({apart + i * kFar, 30 + i % 11});
+    const uint64_t behind = wanted_.back().offset + kFar;
+    for (uint64_t i = 0; i < 1500; ++i) wanted_.push_back({behind + i * 3000, 20 + i % 5});
+    text_.resize(wanted_.back().offset + 100);
+    for (size_t i = 0; i < text_.size(); ++i) text_[i] = static_cast<char>(i * 7 ^ i >> 8 ^ i >> 16);
+    ASSERT_TRUE(write_whole(posix_storage(), path_, as_bytes(text_)).ok());
+    auto file = posix_storage().open(path_);
+    ASSERT_TRUE(file.ok());
+    file_ = std::move(*file);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  // Advice, which the system may not follow: then what is in memory is read from there.
+  void forget(bool all) {
+    const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    constexpr off_t kPiece = 1 << 20;
+    for (off_t at = 0; at < static_cast<off_t>(text_.size()); at += all ? kPiece : 2 * kPiece)
+      EXPECT_EQ(::posix_fadvise(descriptor, at, kPiece, POSIX_FADV_DONTNEED), 0);
+    ::close(descriptor);
+  }
+
+  const std::string path_ = testing::TempDir() + "/near_reads." + std::to_string(::getpid());
+  std::vector<Stretch> wanted_;
+  std::string text_;
+  std::unique_ptr<File> file_;
+};
+
+TEST_P(NearReadsTest, EveryStretchComesOnce) {
+  for (const bool all : {true, false}) {
+    forget(all);
+    std::vector<std::string> got(wanted_.size());
+    std::vector<std::atomic<int>> calls(wanted_.size());
+    const auto take = [&](size_t position, Bytes bytes) {
+      ++calls[position];
+      got[position] = as_text(bytes);
+      return Status();
+    };
+    const Status status = read_merged(posix_storage(), *file_, wanted_, take, GetParam());
+    ASSERT_TRUE(status.ok()) << status.text();
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      ASSERT_EQ(calls[i], 1) << i;
+      ASSERT_EQ(got[i], text_.substr(wanted_[i].offset, wanted_[i].bytes)) << i;
+    }
+  }
+}
+
+TEST_P(NearReadsTest, OfSeveralFailuresTheFirstInTheFileIsTold) {
+  for (const size_t first : {7, 1499, 1600, 2999, 3000, 4400}) {
+    forget(first % 2 == 0);
+    const auto take = [&](size_t position, Bytes) {
+      const bool fails = position >= first && (position - first) % 50 == 0;
+      return fails ? Status(Code::stopped, std::to_string(position)) : Status();
+    };
+    const Status status = read_merged(posix_storage(), *file_, wanted_, take, GetParam());
+    EXPECT_EQ(status.code(), Code::stopped);
+    EXPECT_EQ(status.message(), std::to_string(first));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, NearReadsTest, testing::Values(EachCall::one_by_one, EachCall::side_by_side),
+                         [](const auto& made) {
+                           return made.param == EachCall::one_by_one ? "one_by_one" : "side_by_side";
+                         });
 
 TEST(MergedReadsTest, AFileThatIsCutMeanwhileIsAnError) {
   const std::string path = testing::TempDir() + "/merged_reads_cut." + std::to_string(::getpid());

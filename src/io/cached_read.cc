@@ -1,14 +1,24 @@
 #include "io/cached_read.h"
 
 #include <sys/uio.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
 
+#include "io/mounts.h"
 #include "io/posix_file.h"
 
 namespace packtrain {
+
+bool is_near(const File& file) {
+  const auto* posix = dynamic_cast<const PosixFile*>(&file);
+  struct statfs found;
+  if (posix == nullptr || ::fstatfs(posix->descriptor(), &found) != 0) return false;
+  const PlaceKind kind = filesystem_kind(static_cast<uint32_t>(found.f_type), "");
+  return kind == PlaceKind::local || kind == PlaceKind::memory;
+}
 
 bool read_if_cached(const File& file, uint64_t offset, MutableBytes into) {
   const auto* posix = dynamic_cast<const PosixFile*>(&file);

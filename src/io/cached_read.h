@@ -10,4 +10,8 @@ namespace packtrain {
 // is undefined, and Storage reads it. No lock, no allocation. Thread-safe.
 bool read_if_cached(const File& file, uint64_t offset, MutableBytes into);
 
+// Whether the file lies on a disk of this machine, or in its memory. A call. False for files that are not of
+// the POSIX storage.
+bool is_near(const File& file);
+
 }  // namespace packtrain

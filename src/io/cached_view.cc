@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "io/mounts.h"
+#include "io/cached_read.h"
 #include "io/posix_file.h"
 
 namespace packtrain {
@@ -111,13 +110,6 @@ bool in_page_cache(int descriptor, uint64_t offset, uint64_t bytes, uint64_t pag
   return found.cached >= (bytes + page - 1) / page;
 }
 
-bool is_local(int descriptor) {
-  struct statfs found;
-  if (::fstatfs(descriptor, &found) != 0) return false;
-  const PlaceKind kind = filesystem_kind(static_cast<uint32_t>(found.f_type), "");
-  return kind == PlaceKind::local || kind == PlaceKind::memory;
-}
-
 // Whether mincore() says of this file's pages what is so. To all others it says that every page is in memory.
 bool is_told_of_pages(int descriptor) {
   struct stat found;
@@ -190,7 +182,7 @@ std::unique_ptr<CachedView> CachedView::of(const File& file, uint64_t offset, ui
     return nullptr;
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t skip = offset % page;
-  if (blocks_bus_errors() || !is_local(posix->descriptor()) ||
+  if (blocks_bus_errors() || !is_near(file) ||
       !in_page_cache(posix->descriptor(), offset - skip, skip + bytes, page))
     return nullptr;
   return map(*posix, offset, bytes);
@@ -198,7 +190,7 @@ std::unique_ptr<CachedView> CachedView::of(const File& file, uint64_t offset, ui
 
 std::unique_ptr<CachedView> CachedView::of_whole(const File& file) {
   const auto* posix = dynamic_cast<const PosixFile*>(&file);
-  if (posix == nullptr || posix->size() == 0 || blocks_bus_errors() || !is_local(posix->descriptor()) ||
+  if (posix == nullptr || posix->size() == 0 || blocks_bus_errors() || !is_near(file) ||
       !is_told_of_pages(posix->descriptor()))
     return nullptr;
   return map(*posix, 0, posix->size());
