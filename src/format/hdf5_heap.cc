@@ -4,8 +4,10 @@
 #include <atomic>
 #include <memory>
 
+#include "base/mutex.h"
 #include "base/threads.h"
 #include "format/merged_reads.h"
+#include "io/cached_read.h"
 #include "io/cached_view.h"
 #include "io/grant.h"
 
@@ -158,8 +160,47 @@ class HeapWalker {
     });
   }
 
+  // Whether a shared read mostly serves several walks.
+  bool is_dense(const std::vector<size_t>& walking) const {
+    const uint64_t bytes = walks_[walking.back()].cursor - walks_[walking.front()].cursor;
+    return bytes / walking.size() <= kHeapMergeGap;
+  }
+
+  // One step of every walk, front to back as the kernel reads ahead of, by several threads.
+  Status read_dense_round(const std::vector<size_t>& walking) {
+    Mutex mutex;
+    size_t next = 0;  // both guarded by the mutex
+    Status failure;
+    const auto workers = static_cast<uint32_t>(
+        std::min<size_t>(walking.size(), std::clamp<uint32_t>(affinity_cores(), 1, kMostHeapLookers)));
+    run_on("look", workers, [&](uint32_t worker) {
+      Piece piece;
+      while (true) {
+        {
+          const Lock lock(mutex);
+          if (next == walking.size() || !failure.ok()) return;
+          if (worker == 0)  // the caller's thread: nobody else calls what the user has given
+            failure = pace_.tell_now(
+                {.phase = "index", .items = next, .items_total = walking.size(), .unit = "heaps"});
+          if (!failure.ok()) return;
+          next = plan(walking, next, piece);
+        }
+        const Status status = file_.storage().read(file_.file(), piece.read.offset, piece.read.into);
+        if (!status.ok()) {
+          const Lock lock(mutex);
+          if (failure.ok()) failure = status;
+          return;
+        }
+        for (size_t i = piece.first; i < piece.last; ++i)
+          step(walks_[walking[i]], piece.address, piece.read.into);
+      }
+    });
+    return failure;
+  }
+
   // One step of every walk, in the order of the file.
   Status read_round(const std::vector<size_t>& walking) {
+    if (is_near(file_.file()) && is_dense(walking)) return read_dense_round(walking);
     std::vector<Piece> pieces(kHeapReadsInFlight);  // outlives what is in flight
     std::vector<Piece*> idle;
     idle.reserve(pieces.size());

@@ -6,6 +6,8 @@ A new format is tested here without a line of its own.
 from __future__ import annotations
 
 import hashlib
+import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -136,6 +138,35 @@ def test_a_bare_container_becomes_a_dataset_in_place(
     assert len(bare) > 0
     for i in range(len(bare)):
         assert images[bytes(bare.read([i])[0]["jpg"])] == int(bare.labels[i])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("count", "size"), [(1500, 2_000), (200, 50_000)], ids=["small", "large"])
+def test_an_index_does_not_depend_on_what_is_in_memory(
+    name: str, count: int, size: int, tmp_path: Path
+) -> None:
+    """Heads are looked at in a mapping, read one by one or front to back: as is quickest just then."""
+    numbers = random.Random(size)
+    tree = {f"{i % 3}/{i:05}.bin": numbers.randbytes(size + i % 91) for i in range(count)}
+    packed = pack_as(name, write_tree(tmp_path / "tree", tree), tmp_path / "out.pt")
+    container = packed / pt.Dataset(packed).shards[0].path.split("/")[0]
+    found = []
+    for part in (0, 1, 2):  # of it is in memory: all, every other megabyte, nothing
+        for path in [container, *container.rglob("*")]:
+            if path.is_file():
+                forget(path, part)
+        pt.index(container, out=tmp_path / f"index-{part}")
+        found.append(read_tree(tmp_path / f"index-{part}"))
+    assert found[0].keys() == found[1].keys()
+    assert found[0] == found[1] == found[2]
+
+
+def forget(path: Path, part: int) -> None:
+    path.read_bytes()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        for at in range(0, path.stat().st_size if part else 0, (3 - part) << 20):
+            os.posix_fadvise(file.fileno(), at, 1 << 20, os.POSIX_FADV_DONTNEED)
 
 
 @pytest.mark.parametrize("name", FORMATS)
