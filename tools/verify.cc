@@ -97,7 +97,7 @@ Status run_verify(const VerifyArguments& arguments, Run& run) {
   run.say(fmt::format("{} in {}, {}: sound{}", counted(report.samples, "sample"),
                       counted(report.shards, "shard"), bytes_in_words(report.bytes),
                       report.structure_only
-                          ? " (structure only: the container carries no checks of its payload; "
+                          ? " (structure only, where the container carries no checks of its payload; "
                             "packtrain index --checksum records them)"
                           : ""));
   return {};

@@ -15,6 +15,7 @@ namespace packtrain {
 // One step from raw to stored bytes:
 //   "deflate"      raw DEFLATE, no header
 //   "zlib"         the same in a zlib stream
+//   "gzip_member"  the same in one member of gzip
 //   "zstd"         one frame
 //   "lz4"          one bare block
 //   "lz4_frame"    one frame
@@ -25,6 +26,10 @@ namespace packtrain {
 //   "shuffle"      HDF5's: all first bytes of numbers, then all second ones; the parameter is the number of
 //                  bytes in a number
 //   "fletcher32"   HDF5's: a check of four bytes behind the data
+//   "crc32c"       a CRC-32C, little-endian, behind the data; the parameter is how many bytes in front of the
+//                  data it covers too, which decoding leaves away; decoded only
+//   "stored_check" nothing is done: the check that is recorded of the block is of what is stored, not of what
+//                  that decodes to. The last step
 //   "fill"         nothing is stored: `value` again and again; decoded only
 struct CodecStep {
   std::string name;
@@ -38,6 +43,15 @@ inline std::vector<CodecStep> fill_pipeline(std::string_view value) {
 }
 // In the order of encoding; decoding runs it backwards. Empty: stored as they are.
 using Pipeline = std::vector<CodecStep>;
+
+inline constexpr std::string_view kStoredCheck = "stored_check";
+inline bool checks_stored(const Pipeline& pipeline) {
+  return !pipeline.empty() && pipeline.back().name == kStoredCheck;
+}
+// Whether decoding compares a check that is stored with the bytes.
+bool decoding_checks(const Pipeline& pipeline);
+// Whether nothing is stored that could be damaged.
+inline bool is_fill(const Pipeline& pipeline) { return pipeline.size() == 1 && pipeline[0].name == "fill"; }
 
 // Fills `raw`, whose size is known from the index, to the last byte; stored bytes that decode to
 // more or less are Code::corrupt, a codec that is not compiled in Code::unsupported. Thread-safe.

@@ -108,6 +108,14 @@ struct ContainerWriter {
   virtual Status finish() = 0;  // visible afterwards; nothing is before
 };
 
+// Bytes of a container that have a check of its own as they are stored, whatever values lie in them.
+struct CheckedStretch {
+  uint64_t offset = 0, bytes = 0;
+  CheckKind kind = CheckKind::none;
+  uint32_t check = 0;
+  std::string name;  // what it is, in words
+};
+
 // How a container compresses a value: what of it, and by what.
 struct ValueCoding {
   Pipeline pipeline;
@@ -149,6 +157,9 @@ struct Format {
   // How a value of `bytes` bytes is compressed, by its first ones; nothing if it would not be. Null: whole,
   // by the codec.
   std::optional<ValueCoding> (*coding)(std::string_view codec, Bytes head, uint64_t bytes) = nullptr;
+  // Adds the checks that a container carries of stretches in which many values lie. They do not overlap.
+  // Null: it carries none.
+  Status (*own_checks)(Storage&, std::string_view path, std::vector<CheckedStretch>& out) = nullptr;
 };
 
 std::span<const Format* const> formats();

@@ -27,6 +27,10 @@ enum class CheckKind : uint8_t { none = 0, crc32 = 1, crc32c = 2 };
 std::string_view check_kind_name(CheckKind kind);
 // Whether the bytes have the recorded check; true where there is none.
 bool matches(CheckKind kind, uint32_t check, Bytes data);
+// Decodes a block and compares its check, of the bytes that are stored or of those they decode to, as the
+// pipeline says. A difference is Code::corrupt, in few words.
+Status decode_checked(const Pipeline& pipeline, CheckKind kind, uint32_t check, Bytes stored,
+                      MutableBytes raw);
 
 // What the bytes of a field are, where every value of it is an array without a header: numbers in C order,
 // little-endian.

@@ -17,6 +17,7 @@ Result<std::vector<std::byte>> deflate_encode(Bytes raw, int level);
 
 Result<size_t> zlib_decode(Bytes stored, MutableBytes raw);  // the same with zlib's header and Adler-32
 Result<std::vector<std::byte>> zlib_encode(Bytes raw, int level);
+Result<size_t> gzip_member_decode(Bytes stored, MutableBytes raw);  // with gzip's header, CRC-32 and length
 
 Result<size_t> zstd_decode(Bytes stored, MutableBytes raw);
 Result<std::vector<std::byte>> zstd_encode(Bytes raw, int level);
@@ -36,6 +37,9 @@ Result<size_t> lzf_decode(Bytes stored, MutableBytes raw);
 
 Result<size_t> fletcher32_decode(Bytes stored, MutableBytes raw);
 Result<std::vector<std::byte>> fletcher32_encode(Bytes raw, int level);
+
+// The parameter is how many bytes in front of the data the check covers too.
+Result<size_t> crc32c_decode(Bytes stored, const CodecStep& step, MutableBytes raw);
 
 // By the number of bytes in a number; what is left over at the end stays where it is.
 Result<size_t> shuffle_decode(Bytes stored, const CodecStep& step, MutableBytes raw);

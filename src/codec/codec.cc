@@ -44,9 +44,11 @@ constexpr std::array kCodecs = {
 #if PACKTRAIN_HAVE_DEFLATE
     Codec{{"deflate", true, "libdeflate", "libdeflate-dev"}, deflate_decode, deflate_encode, nullptr},
     Codec{{"zlib", true, "libdeflate", "libdeflate-dev"}, zlib_decode, zlib_encode, nullptr},
+    Codec{{"gzip_member", true, "libdeflate", "libdeflate-dev"}, gzip_member_decode, nullptr, nullptr},
 #else
     Codec{{"deflate", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
     Codec{{"zlib", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
+    Codec{{"gzip_member", false, "libdeflate", "libdeflate-dev"}, nullptr, nullptr, nullptr},
 #endif
 #if PACKTRAIN_HAVE_ZSTD
     Codec{{"zstd", true, "libzstd", "libzstd-dev"}, zstd_decode, zstd_encode, make_zstd_stream},
@@ -73,6 +75,8 @@ constexpr std::array kCodecs = {
     Codec{{"snappy", true, kOwnCode, ""}, snappy_decode, nullptr, nullptr},
     Codec{{"lzf", true, kOwnCode, ""}, lzf_decode, nullptr, nullptr},
     Codec{{"fletcher32", true, kOwnCode, ""}, fletcher32_decode, fletcher32_encode, nullptr},
+    Codec{{"crc32c", true, kOwnCode, ""}, nullptr, nullptr, nullptr, nullptr, crc32c_decode},
+    Codec{{kStoredCheck, true, kOwnCode, ""}, nullptr, nullptr, nullptr},
     Codec{{"shuffle", true, kOwnCode, ""}, nullptr, nullptr, nullptr, shuffle_encode, shuffle_decode},
     Codec{{"fill", true, kOwnCode, ""}, nullptr, nullptr, nullptr, nullptr, fill_decode},
 };
@@ -110,7 +114,7 @@ Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
     bounds[i] = encoded_bound(i == 1 ? raw.size() : bounds[i - 1]);
   }
   std::vector<std::byte> held, next;
-  for (size_t i = pipeline.size(); i-- > 0;) {
+  for (size_t i = pipeline.size() - (checks_stored(pipeline) ? 1 : 0); i-- > 0;) {
     PACKTRAIN_ASSIGN(codec, find_block_codec(pipeline[i]));
     if (i > 0) next.resize(bounds[i]);
     const MutableBytes into = i == 0 ? raw : MutableBytes(next);
@@ -131,6 +135,13 @@ Status decode(const Pipeline& pipeline, Bytes stored, MutableBytes raw) {
   }
   std::copy(stored.begin(), stored.end(), raw.begin());
   return {};
+}
+
+bool decoding_checks(const Pipeline& pipeline) {
+  return std::any_of(pipeline.begin(), pipeline.end(), [](const CodecStep& step) {
+    return step.name == "zlib" || step.name == "gzip_member" || step.name == "fletcher32" ||
+           step.name == "crc32c";
+  });
 }
 
 Result<size_t> decode_up_to(std::string_view codec, Bytes stored, MutableBytes raw) {

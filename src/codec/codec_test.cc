@@ -6,6 +6,8 @@
 #include <cstring>
 #include <random>
 
+#include "base/hash.h"
+#include "base/little_endian.h"
 #include "packtrain/storage.h"
 
 namespace packtrain {
@@ -151,6 +153,58 @@ TEST(Fletcher32Test, IsTheOneOfHdf5) {
       << "old ones";
   EXPECT_EQ(decode({{"fletcher32"}}, as_bytes(std::string("abcde\xc7\x29\xf0\x4e", 9)), raw).code(),
             Code::corrupt);
+}
+
+// What gzip makes of "hello hello hello hello".
+std::vector<std::byte> gzip_member() {
+  return bytes_of(
+      std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x27\x01"
+                  "\xe3\x51\x3d\x8d\x17\x00\x00\x00",
+                  28));
+}
+
+TEST(GzipMemberTest, AnyChangedBitBehindItsHeaderIsCorrupt) {
+  if (!compiled_in("gzip_member")) GTEST_SKIP() << "built without libdeflate";
+  std::vector<std::byte> raw(23);
+  const Status status = decode({{"gzip_member"}}, gzip_member(), raw);
+  ASSERT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(as_text(raw), "hello hello hello hello");
+  for (size_t bit = 8 * 10; bit < 8 * gzip_member().size(); ++bit) {
+    std::vector<std::byte> damaged = gzip_member();
+    damaged[bit / 8] ^= std::byte{1} << bit % 8;
+    EXPECT_EQ(decode({{"gzip_member"}}, damaged, raw).code(), Code::corrupt) << bit;
+  }
+}
+
+TEST(Crc32cTest, CoversTheBytesAndWhatStandsInFrontOfThem) {
+  std::vector<std::byte> stored = bytes_of("lenabcde");
+  const uint32_t check = crc32c(stored);
+  stored.resize(stored.size() + sizeof check);
+  store_le(stored.data() + 8, check);
+  std::vector<std::byte> raw(5), all(8);
+  EXPECT_TRUE(decode({{"crc32c", 3}}, stored, raw).ok());
+  EXPECT_EQ(as_text(raw), "abcde");
+  EXPECT_TRUE(decode({{"crc32c"}}, stored, all).ok());
+  EXPECT_EQ(as_text(all), "lenabcde");
+  for (size_t bit = 0; bit < 8 * stored.size(); ++bit) {
+    std::vector<std::byte> damaged = stored;
+    damaged[bit / 8] ^= std::byte{1} << bit % 8;
+    EXPECT_EQ(decode({{"crc32c", 3}}, damaged, raw).code(), Code::corrupt) << bit;
+  }
+  for (size_t keep = 0; keep < stored.size(); ++keep)
+    EXPECT_EQ(decode({{"crc32c", 3}}, Bytes(stored).first(keep), raw).code(), Code::corrupt) << keep;
+  EXPECT_EQ(decode({{"crc32c", UINT32_MAX}}, stored, raw).code(), Code::corrupt);
+  EXPECT_EQ(encode({{"crc32c"}}, raw).status().code(), Code::unsupported);
+}
+
+TEST(StoredCheckTest, ChangesNoByteAndIsTheLastStep) {
+  std::vector<std::byte> raw(5);
+  EXPECT_TRUE(decode({{std::string(kStoredCheck)}}, as_bytes("abcde"), raw).ok());
+  EXPECT_EQ(as_text(raw), "abcde");
+  auto stored = encode({{"fletcher32"}}, raw);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_TRUE(decode({{"fletcher32"}, {std::string(kStoredCheck)}}, *stored, raw).ok());
+  EXPECT_EQ(decode({{std::string(kStoredCheck)}, {"fletcher32"}}, *stored, raw).code(), Code::unsupported);
 }
 
 TEST(FillTest, RepeatsItsValueAndStoresNothing) {

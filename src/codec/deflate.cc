@@ -1,5 +1,5 @@
-// DEFLATE of whole blocks, raw (RFC 1951) or as a zlib stream (RFC 1950), through libdeflate. The only file
-// that includes it.
+// DEFLATE of whole blocks, raw (RFC 1951), as a zlib stream (RFC 1950) or as a member of gzip (RFC 1952),
+// through libdeflate. The only file that includes it.
 #include <libdeflate.h>
 
 #include <string>
@@ -88,6 +88,10 @@ Result<size_t> zlib_decode(Bytes stored, MutableBytes raw) {
 
 Result<std::vector<std::byte>> zlib_encode(Bytes raw, int level) {
   return encode_by(libdeflate_zlib_compress_bound, libdeflate_zlib_compress, raw, level);
+}
+
+Result<size_t> gzip_member_decode(Bytes stored, MutableBytes raw) {
+  return decode_by(libdeflate_gzip_decompress_ex, stored, raw);
 }
 
 }  // namespace packtrain

@@ -34,11 +34,11 @@ Status finish(const ArrayColumn& column, PartRead& one) {
   Bytes raw = one.stored;
   if (!column.pipeline.empty()) {
     decoded.resize(part.raw);
-    PACKTRAIN_TRY(decode(column.pipeline, one.stored, decoded));
+    PACKTRAIN_TRY(decode_checked(column.pipeline, part.check_kind, part.check, one.stored, decoded));
     raw = decoded;
-  }
-  if (!matches(part.check_kind, part.check, raw))
+  } else if (!matches(part.check_kind, part.check, raw)) {
     return Status(Code::corrupt, "its bytes do not match their check");
+  }
   std::memcpy(one.place.data(), raw.data() + part.start, one.place.size());
   return {};
 }

@@ -350,8 +350,10 @@ class TableIndexer {
       const ArrayPart& part = column.parts[number];
       const uint64_t inside = begin - number * column.part_bytes;
       if (!part.hole && end - number * column.part_bytes <= column.part_bytes) {
+        // The check of a part is that of a row where every row is a part.
+        const bool checked = field.offsets.empty() && part.start == 0 && part.raw == field.item_bytes;
         out_.add_field(field.name, shard(part), part.offset + part.start + inside, end - begin,
-                       CheckKind::none, 0, path_);
+                       checked ? part.check_kind : CheckKind::none, checked ? part.check : 0, path_);
         return;
       }
     }
@@ -380,10 +382,13 @@ class TableIndexer {
         // It begins with an item, and so does the fill value.
         slices.push_back({.block = hole_block(field, part, length), .start = 0, .length = length});
       } else if (column.pipeline.empty()) {
+        const bool whole = part.start == 0 && inside == 0 && length == part.raw;
         const uint64_t block = out_.add_block({.shard = shard(part),
+                                               .check_kind = whole ? part.check_kind : CheckKind::none,
                                                .offset = part.offset + part.start + inside,
                                                .stored = length,
-                                               .raw = length});
+                                               .raw = length,
+                                               .check = whole ? part.check : 0});
         slices.push_back({.block = block, .start = 0, .length = length});
       } else {
         if (blocks[number] == 0) {

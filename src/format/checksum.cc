@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "format/own_checks.h"
 #include "format/pace.h"
 
 namespace packtrain {
@@ -112,13 +114,45 @@ std::vector<Extent> plain_extents(const Dataset& dataset) {
   return extents;
 }
 
+// The container's own checks of longer stretches, as `sample` those of no sample.
+std::vector<Extent> extents_of(const std::vector<CheckedStretch>& stretches) {
+  std::vector<Extent> extents;
+  for (const CheckedStretch& stretch : stretches) {
+    extents.push_back({.sample = UINT64_MAX,
+                       .offset = stretch.offset,
+                       .length = stretch.bytes,
+                       .field = UINT32_MAX,
+                       .shard = 0,
+                       .native = stretch.kind,
+                       .native_check = stretch.check});
+  }
+  return extents;
+}
+
+// Decodes a block, compares its check, and gives it one if it has none.
+Status check_block(const Dataset& dataset, Block& block, std::vector<std::byte>& stored,
+                   std::vector<std::byte>& raw) {
+  const Pipeline& pipeline = dataset.manifest().pipelines[block.pipeline];
+  if (block.hole || is_fill(pipeline)) return {};
+  PACKTRAIN_ASSIGN(file, dataset.shard_file(block.shard));
+  stored.resize(block.stored);
+  PACKTRAIN_TRY(dataset.storage().read(*file, block.offset, stored));
+  raw.resize(block.raw);
+  PACKTRAIN_TRY(decode_checked(pipeline, block.check_kind, block.check, stored, raw));
+  if (block.check_kind != CheckKind::none) return {};
+  block.check_kind = CheckKind::crc32c;
+  block.check = crc32c(raw);
+  return {};
+}
+
 // The dataset's samples once more, with the checks of `extents`, which are in the order of plain_extents.
 Status copy_samples(const Dataset& dataset, const std::vector<Extent>& extents, IndexBuilder& out) {
   const Manifest& manifest = dataset.manifest();
   std::vector<uint16_t> pipelines;
   for (const Pipeline& pipeline : manifest.pipelines) pipelines.push_back(out.add_pipeline(pipeline));
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t>
-      blocks;  // by shard and offset: several fields may share one
+  // Several fields may share one. What is not stored has no place that would tell it from others.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint64_t, uint16_t, bool>, uint64_t> blocks;
+  std::vector<std::byte> stored, raw;
   std::vector<std::pair<Block, Slice>> pieces;
   std::vector<Slice> slices;
   size_t extent = 0, split = 0;
@@ -142,9 +176,17 @@ Status copy_samples(const Dataset& dataset, const std::vector<Extent>& extents, 
       slices.clear();
       PACKTRAIN_TRY(dataset.slices(sample, field, pieces));
       for (auto& [block, slice] : pieces) {
-        block.pipeline = pipelines[block.pipeline];
-        auto [known, is_new] = blocks.try_emplace({block.shard, block.offset}, 0);
-        if (is_new) known->second = out.add_block(block);
+        auto [known, is_new] = blocks.try_emplace(
+            {block.shard, block.offset, block.stored, block.raw, block.pipeline, block.hole}, 0);
+        if (is_new) {
+          const Status sound = check_block(dataset, block, stored, raw);
+          if (!sound.ok()) {
+            return sound.at(printable(key) + "." + name + " @ " + std::to_string(block.offset))
+                .at(dataset.shard_path(block.shard));
+          }
+          block.pipeline = pipelines[block.pipeline];
+          known->second = out.add_block(block);
+        }
         slices.push_back({known->second, slice.start, slice.length});
       }
       out.add_field(name, slices, path);
@@ -172,10 +214,13 @@ Result<IndexBuilder::Finished> with_checksums(Storage& storage, std::string_view
   Pace pace(progress);
   IndexBuilder out;
   for (uint32_t shard = 0; shard < manifest.shards.size(); ++shard) {
-    std::sort(by_shard[shard].begin(), by_shard[shard].end(),
-              [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
     PACKTRAIN_ASSIGN(file, dataset->shard_file(shard));
-    ShardScan scan(storage, *file, by_shard[shard]);
+    PACKTRAIN_ASSIGN(stretches, own_checks(storage, manifest.shards[shard], dataset->shard_path(shard)));
+    std::vector<Extent> wider = extents_of(stretches);
+    std::vector<Extent*> all = by_shard[shard];
+    for (Extent& extent : wider) all.push_back(&extent);
+    std::sort(all.begin(), all.end(), [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
+    ShardScan scan(storage, *file, std::move(all));
     Status status = scan.run([&](uint64_t taken) {
       bytes += taken;
       return pace.tell_now({.phase = "checksum",
@@ -194,6 +239,12 @@ Result<IndexBuilder::Finished> with_checksums(Storage& storage, std::string_view
                                        "; get the container again")
           .at(printable(key) + "." + manifest.fields[extent->field].name + " @ " +
               std::to_string(extent->offset))
+          .at(dataset->shard_path(shard));
+    }
+    for (size_t i = 0; i < wider.size(); ++i) {
+      if (wider[i].native_now == wider[i].native_check) continue;
+      return Status(Code::corrupt, own_check_differs(stretches[i]) + "; get the container again")
+          .at("@ " + std::to_string(wider[i].offset))
           .at(dataset->shard_path(shard));
     }
     out.add_shard(manifest.shards[shard]);

@@ -59,7 +59,7 @@ Status add_facts(Storage& storage, const std::string& path, bool within, Xxh128&
 
 Result<std::optional<std::string>> cache_folder(Storage& storage, std::span<const std::string> containers) {
   Xxh128 hash;
-  hash.add(as_bytes("packtrain index cache 2"));
+  hash.add(as_bytes("packtrain index cache 3"));
   for (const std::string& container : containers) {
     const std::string path = absolute_path(container);
     const uint64_t length[] = {path.size()};

@@ -169,6 +169,7 @@ const Format kNpz = {
     .layout = nullptr,
     .create = create_npz,
     .label_column = true,
+    .own_checks = zip_own_checks,
 };
 
 }  // namespace packtrain

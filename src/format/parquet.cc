@@ -28,6 +28,45 @@ constexpr size_t kGroupsAtOnce = 8;
 constexpr uint64_t kRowsAtOnce = uint64_t{1} << 17;
 constexpr uint32_t kMostGroupReaders = 4;
 
+// The footer of a file.
+struct FooterOfFile {
+  std::vector<std::byte> metadata;
+  ParquetFooter footer;  // views into `metadata`
+  uint64_t at = 0;
+};
+
+Result<FooterOfFile> read_parquet_footer(Storage& storage, const File& file) {
+  FooterOfFile found;
+  const uint64_t size = file.size();
+  if (size < kParquetMagic.size() + kParquetTailBytes) return Status(Code::corrupt, "the file is cut short");
+  const uint64_t tail_bytes = std::min(size, kFooterGuess);
+  std::vector<std::byte> tail(static_cast<size_t>(tail_bytes));
+  PACKTRAIN_TRY(storage.read(file, size - tail_bytes, tail));
+  if (as_text(tail).ends_with("PARE"))
+    return Status(Code::unsupported, "has an encrypted footer; read it with its key and write it again");
+  if (!as_text(tail).ends_with(kParquetMagic)) {
+    return Status(Code::corrupt,
+                  "no footer: the file is cut short, and without it a Parquet file cannot be read; "
+                  "get or make it again")
+        .at("@ " + std::to_string(size));
+  }
+  const uint64_t bytes = load_le<uint32_t>(tail.data() + tail.size() - kParquetTailBytes);
+  if (bytes > size - kParquetMagic.size() - kParquetTailBytes)
+    return Status(Code::corrupt, "a footer of " + std::to_string(bytes) + " bytes does not fit the file");
+  found.at = size - kParquetTailBytes - bytes;
+  if (bytes + kParquetTailBytes <= tail.size()) {
+    found.metadata.assign(tail.end() - static_cast<ptrdiff_t>(bytes + kParquetTailBytes),
+                          tail.end() - static_cast<ptrdiff_t>(kParquetTailBytes));
+  } else {
+    found.metadata.resize(static_cast<size_t>(bytes));
+    PACKTRAIN_TRY(storage.read(file, found.at, found.metadata));
+  }
+  auto footer = parse_parquet_footer(found.metadata);
+  if (!footer.ok()) return footer.status().at("footer @ " + std::to_string(found.at));
+  found.footer = std::move(*footer);
+  return found;
+}
+
 // The blocks of a column in one row group, as the index numbers them: those that samples use.
 struct ParquetBlocks {
   const std::vector<ParquetBlock>* of = nullptr;
@@ -39,9 +78,11 @@ struct ParquetBlocks {
     if (ids[block] == 0) {
       ids[block] = 1 + out.add_block({.shard = shard,
                                       .pipeline = out.add_pipeline(coded.pipeline),
+                                      .check_kind = coded.crc ? CheckKind::crc32 : CheckKind::none,
                                       .offset = coded.offset,
                                       .stored = coded.stored,
-                                      .raw = coded.raw});
+                                      .raw = coded.raw,
+                                      .check = coded.crc.value_or(0)});
     }
     return ids[block] - 1;
   }
@@ -56,7 +97,10 @@ class ParquetIndexer {
       : storage_(storage), path_(path), file_(file), options_(options), out_(out), pace_(options.progress) {}
 
   Status run() {
-    PACKTRAIN_TRY(read_footer());
+    PACKTRAIN_ASSIGN(found, read_parquet_footer(storage_, file_));
+    metadata_ = std::move(found.metadata);  // its bytes stay where they are
+    footer_ = std::move(found.footer);
+    footer_at_ = found.at;
     for (const ParquetColumn& column : footer_.columns) columns_.push_back({column.name, column.kind});
     roles_ = table_roles(columns_, footer_.huggingface);
     note_columns(columns_, roles_, options_);
@@ -96,38 +140,6 @@ class ParquetIndexer {
     ParquetValues keys;
     Status status;
   };
-
-  Status read_footer() {
-    const uint64_t size = file_.size();
-    if (size < kParquetMagic.size() + kParquetTailBytes)
-      return Status(Code::corrupt, "the file is cut short");
-    const uint64_t tail_bytes = std::min(size, kFooterGuess);
-    std::vector<std::byte> tail(static_cast<size_t>(tail_bytes));
-    PACKTRAIN_TRY(storage_.read(file_, size - tail_bytes, tail));
-    if (as_text(tail).ends_with("PARE"))
-      return Status(Code::unsupported, "has an encrypted footer; read it with its key and write it again");
-    if (!as_text(tail).ends_with(kParquetMagic)) {
-      return Status(Code::corrupt,
-                    "no footer: the file is cut short, and without it a Parquet file cannot be read; "
-                    "get or make it again")
-          .at("@ " + std::to_string(size));
-    }
-    const uint64_t bytes = load_le<uint32_t>(tail.data() + tail.size() - kParquetTailBytes);
-    if (bytes > size - kParquetMagic.size() - kParquetTailBytes)
-      return Status(Code::corrupt, "a footer of " + std::to_string(bytes) + " bytes does not fit the file");
-    footer_at_ = size - kParquetTailBytes - bytes;
-    if (bytes + kParquetTailBytes <= tail.size()) {
-      metadata_.assign(tail.end() - static_cast<ptrdiff_t>(bytes + kParquetTailBytes),
-                       tail.end() - static_cast<ptrdiff_t>(kParquetTailBytes));
-    } else {
-      metadata_.resize(static_cast<size_t>(bytes));
-      PACKTRAIN_TRY(storage_.read(file_, footer_at_, metadata_));
-    }
-    auto footer = parse_parquet_footer(metadata_);
-    if (!footer.ok()) return footer.status().at("footer @ " + std::to_string(footer_at_));
-    footer_ = std::move(*footer);
-    return {};
-  }
 
   // That the row groups claim no more than the file can hold.
   Status check_groups() const {
@@ -367,6 +379,21 @@ Status index_parquet(Storage& storage, std::string_view path, const IndexOptions
   return status.ok() ? status : status.at(path);
 }
 
+// The CRC-32 of pages, of all columns that become fields.
+Status parquet_own_checks(Storage& storage, std::string_view path, std::vector<CheckedStretch>& out) {
+  PACKTRAIN_ASSIGN(file, storage.open(path));
+  PACKTRAIN_ASSIGN(found, read_parquet_footer(storage, *file));
+  ParquetPages pages(storage, *file, found.at);
+  for (const ParquetGroup& group : found.footer.groups) {
+    if (group.rows == 0) continue;
+    for (const ParquetColumn& column : found.footer.columns) {
+      PACKTRAIN_TRY(pages.own_checks(found.footer.chunks[group.first_chunk + column.value],
+                                     printable(column.name), out));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const Format kParquet = {
@@ -379,6 +406,7 @@ const Format kParquet = {
     .create = create_parquet,
     .cut = Cut::splits,
     .label_column = true,
+    .own_checks = parquet_own_checks,
 };
 
 }  // namespace packtrain

@@ -10,7 +10,7 @@ namespace packtrain {
 
 struct ParquetCoded {
   Pipeline pipeline;
-  uint64_t front = 0, back = 0;  // bytes around what the pipeline decodes: heads and checks of streams
+  uint64_t front = 0;  // bytes in front of what the pipeline decodes
 };
 
 // `stored`: the compressed bytes, which decode to `raw`. Codecs that packtrain does not have are

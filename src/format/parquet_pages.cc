@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.h"
 #include "base/little_endian.h"
 #include "format/merged_reads.h"
 #include "format/parquet_page_codec.h"
@@ -17,6 +18,27 @@ constexpr size_t kPagesAtOnce = 16384;
 
 Status unsupported(std::string what) { return Status(Code::unsupported, std::move(what)); }
 Status cut_short() { return Status(Code::corrupt, "a page ends within its values"); }
+Status page_differs() { return Status(Code::corrupt, "a page does not match its CRC-32"); }
+Status chunk_outside() {
+  return Status(Code::corrupt, "a column lies outside of the file, or is not what the schema says");
+}
+
+bool has_dictionary(const ParquetChunk& chunk) {
+  return chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.data_page;
+}
+
+// The head of the page at `offset`, which ends before `end`. `bytes_at` gives bytes of the file.
+template <class BytesAt>
+Result<ParquetPage> page_head(uint64_t offset, uint64_t end, BytesAt bytes_at) {
+  for (uint64_t guess = kHeadGuess;; guess *= 16) {
+    const uint64_t bytes = std::min(guess, end - offset);
+    PACKTRAIN_ASSIGN(some, bytes_at(offset, bytes));
+    auto page = parse_parquet_page(some);
+    if (page.ok() && page->bytes > end - offset - page->head_bytes)
+      return Status(Code::corrupt, "a page is longer than its column");
+    if (page.ok() || bytes == end - offset || guess > kLongestHead) return page;
+  }
+}
 
 }  // namespace
 
@@ -37,6 +59,7 @@ struct ParquetPages::Walk {
   std::vector<bool> present = {};
   // The page that is being taken, where it had to be decoded.
   std::vector<std::byte> stored = {}, decoded = {};
+  bool compares = false;  // its CRC-32
   // The dictionary: where its values are, and their bytes.
   std::vector<ParquetValues::Value> dictionary = {};
   std::vector<std::byte> dictionary_bytes = {};
@@ -49,21 +72,10 @@ struct ParquetPages::Walk {
     return window.at(offset, static_cast<size_t>(bytes));
   }
 
-  // The head of the page at `offset`, which ends before `end`.
-  Result<ParquetPage> head(uint64_t offset, uint64_t end) {
-    for (uint64_t guess = kHeadGuess;; guess *= 16) {
-      const uint64_t bytes = std::min(guess, end - offset);
-      PACKTRAIN_ASSIGN(some, at(offset, bytes));
-      auto page = parse_parquet_page(some);
-      if (page.ok() && page->bytes > end - offset - page->head_bytes)
-        return Status(Code::corrupt, "a page is longer than its column");
-      if (page.ok() || bytes == end - offset || guess > kLongestHead) return page;
-    }
-  }
-
   // Takes the page at `offset`; returns where the next one begins.
   Result<uint64_t> page(uint64_t offset, uint64_t end) {
-    PACKTRAIN_ASSIGN(page, head(offset, end));
+    PACKTRAIN_ASSIGN(
+        page, page_head(offset, end, [this](uint64_t from, uint64_t bytes) { return at(from, bytes); }));
     const uint64_t body = offset + page.head_bytes;
     PACKTRAIN_TRY(take(page, body));
     return body + page.bytes;
@@ -86,7 +98,7 @@ struct ParquetPages::Walk {
                          " encoding");
     if (page.values > rows - out.rows.size())
       return Status(Code::corrupt, "a column has more values than its row group has rows");
-    PACKTRAIN_ASSIGN(values, open(page, body));
+    PACKTRAIN_ASSIGN(values, open(page, body, numbered));
     if (numbered) return take_numbers(page, values);
     return take_plain(page, values);
   }
@@ -98,21 +110,28 @@ struct ParquetPages::Walk {
     uint32_t block = ParquetValues::kPlain;
   };
 
-  // Decodes the page if it is compressed, and takes its levels.
-  Result<Values> open(const ParquetPage& page, uint64_t body) {
+  // Decodes the page if it is compressed, and takes its levels. `read_once`: nobody comes back to it.
+  Result<Values> open(const ParquetPage& page, uint64_t body, bool read_once) {
     Values values{.at = body, .end = body + page.bytes};
     present.clear();
-    if (page.kind == ParquetPageKind::data_v2) {
+    compares = page.crc && (read_once || bring != Bring::nothing);
+    const bool v2 = page.kind == ParquetPageKind::data_v2;
+    if (compares && (codec == kParquetUncompressed || (v2 && !page.compressed))) {
+      stored.resize(static_cast<size_t>(page.bytes));
+      PACKTRAIN_TRY(storage.read(file, body, stored));
+      if (crc32(stored) != *page.crc) return page_differs();
+    }
+    if (v2) {
       if (page.repetition_bytes > page.bytes || page.definition_bytes > page.bytes - page.repetition_bytes)
         return cut_short();
       values.at += page.repetition_bytes;
       PACKTRAIN_TRY(take_levels(values, page.definition_bytes, page));
       if (codec == kParquetUncompressed || !page.compressed) return values;
       const uint64_t levels = page.repetition_bytes + page.definition_bytes;
-      PACKTRAIN_TRY(decode_part(values, page.raw - std::min(page.raw, levels)));
+      PACKTRAIN_TRY(decode_part(values, page.raw - std::min(page.raw, levels), page, body));
       return values;
     }
-    if (codec != kParquetUncompressed) PACKTRAIN_TRY(decode_part(values, page.raw));
+    if (codec != kParquetUncompressed) PACKTRAIN_TRY(decode_part(values, page.raw, page, body));
     if (leaf.definition == 0 || page.kind != ParquetPageKind::data) return values;
     if (page.level_encoding != kParquetRle) return unsupported("holds levels in an encoding of old");
     PACKTRAIN_ASSIGN(length, bytes_at(values, sizeof(uint32_t)));
@@ -122,15 +141,28 @@ struct ParquetPages::Walk {
     return values;
   }
 
-  // Decodes the rest of the page.
-  Status decode_part(Values& values, uint64_t raw) {
+  // Decodes the rest of the page, whose body begins at `body`.
+  Status decode_part(Values& values, uint64_t raw, const ParquetPage& page, uint64_t body) {
     stored.resize(static_cast<size_t>(values.end - values.at));
     PACKTRAIN_TRY(storage.read(file, values.at, stored));
     PACKTRAIN_ASSIGN(coded, parquet_coded(codec, stored, raw));
     ParquetBlock block{.pipeline = std::move(coded.pipeline),
                        .offset = values.at + coded.front,
-                       .stored = stored.size() - coded.front - coded.back,
+                       .stored = stored.size() - coded.front,
                        .raw = raw};
+    if (page.crc) {
+      // The page's check is of all of it. What it leaves when the check of the part in front is taken away is
+      // that of the block.
+      uint32_t front = 0;
+      if (values.at > body) {
+        PACKTRAIN_ASSIGN(levels, at(body, values.at - body));
+        front = crc32(levels);
+      }
+      front = crc32(Bytes(stored).first(coded.front), front);
+      block.crc = *page.crc ^ crc32_join(front, 0, block.stored);
+      block.pipeline.push_back({std::string(kStoredCheck)});
+      if (compares && crc32(Bytes(stored).subspan(coded.front)) != *block.crc) return page_differs();
+    }
     decoded.resize(static_cast<size_t>(raw));
     if (raw > 0) {
       PACKTRAIN_TRY(decode(block.pipeline,
@@ -205,7 +237,7 @@ struct ParquetPages::Walk {
                          " encoding");
     // Every value takes a byte at least, but for empty ones, of which a dictionary has one.
     if (page.values > page.raw + 1) return Status(Code::corrupt, "a dictionary claims too many values");
-    PACKTRAIN_ASSIGN(values, open(page, body));
+    PACKTRAIN_ASSIGN(values, open(page, body, /*read_once=*/false));
     dictionary_at = values.in_file ? values.at : 0;
     if (values.in_file && bring != Bring::nothing) {
       dictionary_bytes.resize(static_cast<size_t>(values.end - values.at));
@@ -258,20 +290,46 @@ struct ParquetPages::Walk {
   }
 };
 
+Result<std::pair<uint64_t, uint64_t>> ParquetPages::place(const ParquetChunk& chunk) const {
+  if (chunk.data_page < 0 || chunk.bytes < 0) return chunk_outside();
+  const auto start = static_cast<uint64_t>(has_dictionary(chunk) ? chunk.dictionary_page : chunk.data_page),
+             bytes = static_cast<uint64_t>(chunk.bytes);
+  if (start > end_ || bytes > end_ - start) return chunk_outside();
+  return std::pair(start, start + bytes);
+}
+
+Status ParquetPages::own_checks(const ParquetChunk& chunk, std::string_view column,
+                                std::vector<CheckedStretch>& out) {
+  if (chunk.encrypted || chunk.elsewhere) return {};
+  PACKTRAIN_ASSIGN(where, place(chunk));
+  const uint64_t end = where.second;
+  Window window(storage_, file_);
+  for (uint64_t at = where.first; at < end;) {
+    PACKTRAIN_ASSIGN(page, page_head(at, end, [&](uint64_t from, uint64_t bytes) {
+                       return window.at(from, static_cast<size_t>(bytes));
+                     }));
+    if (!page.crc) return {};
+    out.push_back({.offset = at + page.head_bytes,
+                   .bytes = page.bytes,
+                   .kind = CheckKind::crc32,
+                   .check = *page.crc,
+                   .name = "a page of column " + std::string(column)});
+    at += page.head_bytes + page.bytes;
+  }
+  return {};
+}
+
 Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, uint64_t rows, Bring bring,
                           uint64_t shortest, ParquetValues& out) {
   out = {};
   if (chunk.encrypted) return unsupported("is encrypted");
   if (chunk.elsewhere) return unsupported("keeps columns in other files");
-  Status damaged(Code::corrupt, "a column lies outside of the file, or is not what the schema says");
+  const Status damaged = chunk_outside();
   if (chunk.type != static_cast<int64_t>(leaf.type) || chunk.values < 0 ||
-      static_cast<uint64_t>(chunk.values) != rows || chunk.data_page < 0 || chunk.bytes < 0)
+      static_cast<uint64_t>(chunk.values) != rows)
     return damaged;
-  const bool with_dictionary = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.data_page;
-  const auto start = static_cast<uint64_t>(with_dictionary ? chunk.dictionary_page : chunk.data_page),
-             bytes = static_cast<uint64_t>(chunk.bytes);
-  if (start > end_ || bytes > end_ - start) return damaged;
-  const uint64_t end = start + bytes;
+  PACKTRAIN_ASSIGN(where, place(chunk));
+  const auto [start, end] = where;
   out.rows.reserve(static_cast<size_t>(rows));
   Walk walk{storage_, file_, Window(storage_, file_), leaf, chunk.codec, rows, bring, shortest, out};
 
@@ -295,7 +353,7 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
   }
   // The places of the pages are known: their heads come many at a time. A dictionary is not among them.
   uint64_t expected = start;
-  if (with_dictionary) {
+  if (has_dictionary(chunk)) {
     PACKTRAIN_ASSIGN(next, walk.page(start, end));
     expected = next;
   }

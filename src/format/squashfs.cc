@@ -16,11 +16,6 @@ namespace {
 
 using PartKind = SquashPart::Kind;
 
-// What the codec reads of a stored part.
-Stretch codec_bytes(const SquashPart& part, const SquashCoding& coding) {
-  return {part.offset + coding.head, part.stored - coding.head - coding.tail};
-}
-
 // Where a label is.
 struct Label {
   const SquashPart* part;
@@ -57,7 +52,7 @@ class Labels {
       } else if (i > 0 && same(*wanted[i - 1].part, part)) {
         continue;
       } else {
-        stretches.push_back(codec_bytes(part, walk_.coding()));
+        stretches.push_back({part.offset, part.stored});
       }
       first.push_back(i);
     }
@@ -135,12 +130,8 @@ class Members {
   Block block_of(const SquashPart& part) {
     Block block{.shard = shard_, .offset = part.offset, .stored = part.stored, .raw = part.raw};
     if (part.kind == PartKind::hole) block.hole = true;
-    if (part.kind == PartKind::compressed) {
-      const Stretch stretch = codec_bytes(part, walk_.coding());
+    if (part.kind == PartKind::compressed)
       block.pipeline = out_.add_pipeline({{std::string(walk_.coding().codec)}});
-      block.offset = stretch.offset;
-      block.stored = stretch.bytes;
-    }
     return block;
   }
 

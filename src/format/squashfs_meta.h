@@ -21,7 +21,6 @@ struct SquashCoding {
   std::string_view name;   // of SquashFS
   std::string_view codec;  // of packtrain; empty: there is none
   uint64_t ratio = 1;
-  uint64_t head = 0, tail = 0;  // bytes around what the codec reads
 };
 SquashCoding squash_coding(uint16_t codec);
 Status squash_codec_missing(const SquashCoding& coding);

@@ -225,7 +225,7 @@ Status SquashWalk::take_block(uint32_t word, uint64_t raw, uint64_t& offset, uin
       if (stored != raw) return Status(Code::corrupt, "a raw block is not of the length it must have");
     } else {
       if (coding_.codec.empty()) return squash_codec_missing(coding_);
-      if (stored <= coding_.head + coding_.tail || raw / coding_.ratio > stored) {
+      if (raw / coding_.ratio > stored) {
         return Status(Code::corrupt, "cannot have " + std::to_string(raw) + " bytes in " +
                                          std::to_string(stored) + " stored ones");
       }
@@ -255,9 +255,7 @@ Status SquashWalk::take_tail(const SquashInode& inode, SquashFile& file) {
   }
   if (fragment.kind == SquashPart::Kind::compressed) {
     if (coding_.codec.empty()) return squash_codec_missing(coding_);
-    if (fragment.stored <= coding_.head + coding_.tail || end / coding_.ratio > fragment.stored) {
-      return Status(Code::corrupt, "its fragment cannot be so long");
-    }
+    if (end / coding_.ratio > fragment.stored) return Status(Code::corrupt, "its fragment cannot be so long");
     fragment.raw = std::max(fragment.raw, end);
   }
   file.fragment = inode.fragment;

@@ -12,6 +12,7 @@
 #include "format/zarr_metadata.h"
 #include "format/zarr_store.h"
 #include "format/zarr_write.h"
+#include "format/zip_directory.h"
 
 namespace packtrain {
 namespace {
@@ -155,6 +156,13 @@ Status index_zarr(Storage& storage, std::string_view path, const IndexOptions& o
   return status.ok() ? status : status.at(path);
 }
 
+// Of a hierarchy in a zip. In one in a folder every chunk is a container of its own, called by its numbers.
+Status zarr_own_checks(Storage& storage, std::string_view path, std::vector<CheckedStretch>& out) {
+  const std::string_view leaf = path.substr(path.rfind('/') + 1);
+  const bool is_chunk = leaf.find_first_not_of("c.0123456789") == std::string_view::npos;
+  return is_chunk ? Status() : zip_own_checks(storage, path, out);
+}
+
 }  // namespace
 
 const Format kZarr = {
@@ -169,6 +177,7 @@ const Format kZarr = {
     .folder = true,
     .codecs = kZarrCodecs,
     .coding = zarr_coding,
+    .own_checks = zarr_own_checks,
 };
 
 }  // namespace packtrain

@@ -41,6 +41,7 @@ class ChunkFinder {
                     "has compressed chunks of more than 2 GiB; write it with smaller ones");
     PACKTRAIN_TRY(array_.shards ? find_shards(chunks) : find_chunks(chunks));
     column_.pipeline = array_.codec.pipeline;
+    if (zip_checks_ && !column_.pipeline.empty()) column_.pipeline.push_back({std::string(kStoredCheck)});
     const uint64_t claimed = column_.bytes();
     if (claimed > kFillForNothing && (claimed - kFillForNothing) / kHighestRatio > stored_)
       return Status(Code::corrupt,
@@ -76,9 +77,9 @@ class ChunkFinder {
   Status add_part(const ZarrObject& object, uint64_t offset, uint64_t bytes, uint64_t chunk) {
     const ZarrCodec& codec = array_.codec;
     ArrayPart part{.file = object.file, .raw = column_.part_bytes};
-    const bool fits = bytes >= codec.front && bytes - codec.front >= codec.back;
+    const bool fits = bytes >= codec.front;
     part.offset = offset + codec.front;
-    part.stored = fits ? bytes - codec.front - codec.back : 0;
+    part.stored = fits ? bytes - codec.front : 0;
     const bool plain = codec.pipeline.empty() && !codec.texts;
     if (!fits || (plain && part.stored != part.raw) ||
         (!plain && !codec.texts && part.raw / kHighestRatio > part.stored)) {
@@ -86,7 +87,7 @@ class ChunkFinder {
                                        count_in_words(part.raw))
           .at(printable(key(chunk)) + " @ " + std::to_string(offset));
     }
-    if (!array_.shards && plain && codec.front + codec.back == 0) {
+    if (has_zip_check(object)) {
       part.check_kind = object.check_kind;
       part.check = object.check;
     }
@@ -95,9 +96,15 @@ class ChunkFinder {
     return {};
   }
 
+  // Whether the zip's check of an object is one of the stored bytes of a chunk.
+  bool has_zip_check(const ZarrObject& object) const {
+    return !array_.shards && array_.codec.front == 0 && object.check_kind != CheckKind::none;
+  }
+
   Status find_chunks(uint64_t chunks) {
     for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
       PACKTRAIN_ASSIGN(object, find(chunk));
+      if (object && has_zip_check(*object)) zip_checks_ = true;
       PACKTRAIN_TRY(object ? add_part(*object, object->offset, object->bytes, chunk) : add_hole());
     }
     return {};
@@ -210,10 +217,18 @@ class ChunkFinder {
   const ZarrArray& array_;
   ArrayColumn& column_;
   uint64_t part_rows_ = 1, stored_ = 0;
+  bool zip_checks_ = false;
 };
 
 // Decodes a buffer whose length is not recorded beside it.
-Result<std::vector<std::byte>> decode_whole(const Pipeline& pipeline, std::vector<std::byte> stored) {
+Result<std::vector<std::byte>> decode_whole(Pipeline pipeline, std::vector<std::byte> stored) {
+  while (!pipeline.empty() && pipeline.back().name == "crc32c") {
+    const size_t around = sizeof(uint32_t) + pipeline.back().parameter;
+    std::vector<std::byte> inner(stored.size() - std::min(stored.size(), around));
+    PACKTRAIN_TRY(decode({pipeline.back()}, stored, inner));
+    stored = std::move(inner);
+    pipeline.pop_back();
+  }
   if (pipeline.empty()) return stored;
   if (pipeline.size() == 1 && pipeline[0].name == "blosc") {
     if (stored.size() < 16) return Status(Code::corrupt, "blosc data are cut short");
@@ -279,6 +294,10 @@ Status read_texts(Storage& storage, const ZarrStore& store, const ZarrArray& arr
     }
     std::vector<std::byte> stored(part.stored);
     PACKTRAIN_TRY(storage.read(*file, part.offset, stored));
+    if (!matches(part.check_kind, part.check, stored)) {
+      return Status(Code::corrupt, "its bytes do not match their check")
+          .at("@ " + std::to_string(part.offset));
+    }
     PACKTRAIN_ASSIGN(chunk, decode_whole(array.codec.pipeline, std::move(stored)));
     PACKTRAIN_TRY(take_texts(chunk, wanted, column.texts));
   }

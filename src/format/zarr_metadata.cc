@@ -1,6 +1,7 @@
 #include "format/zarr_metadata.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/words.h"
 #include "format/numpy_type.h"
@@ -48,26 +49,20 @@ Status take_chunks(const std::vector<uint64_t>& chunks, ZarrArray& array, uint64
   return {};
 }
 
-// One codec from bytes to bytes, in the order of encoding. What only puts something around the bytes must
-// come last.
-Status add_codec(std::string_view name, ZarrCodec& codec) {
+// One codec from bytes to bytes, in the order of encoding.
+Status add_codec(std::string_view name, const Json& details, ZarrCodec& codec) {
   if (name.starts_with("numcodecs.")) name.remove_prefix(10);
-  const bool closed = codec.front + codec.back > 0;
   if (name == "crc32c") {
-    codec.back += 4;
+    if (details["location"].as_string() == "start") return not_read("has checks in front of its chunks");
+    // A check covers what stands in front of the bytes too, and takes it away with itself.
+    codec.pipeline.push_back({"crc32c", static_cast<uint32_t>(std::exchange(codec.front, 0))});
     return {};
   }
-  if (closed) return not_read("is compressed behind a check");
-  if (name == "blosc" || name == "zstd") {
+  if (codec.front > 0) return not_read("is compressed twice");
+  if (name == "blosc" || name == "zstd" || name == "zlib") {
     codec.pipeline.push_back({std::string(name)});
-  } else if (name == "gzip") {  // without a name, as everyone writes it
-    codec.pipeline.push_back({"deflate"});
-    codec.front += 10;
-    codec.back += 8;
-  } else if (name == "zlib") {
-    codec.pipeline.push_back({"deflate"});
-    codec.front += 2;
-    codec.back += 4;
+  } else if (name == "gzip") {
+    codec.pipeline.push_back({"gzip_member"});
   } else if (name == "lz4") {  // numcodecs puts the length in front
     codec.pipeline.push_back({"lz4"});
     codec.front += 4;
@@ -168,7 +163,7 @@ Status take_codecs(const Json& codecs, ZarrArray& array, bool inner) {
     const Json& details = codec["configuration"];
     if (i > 0) {
       PACKTRAIN_TRY(array.shards && !inner ? not_read("is compressed in whole shards")
-                                           : add_codec(name, array.codec));
+                                           : add_codec(name, details, array.codec));
     } else if (name == "bytes") {
       if (details["endian"].as_string() == "big" && array.type.item_bytes > 1)
         return not_read("is big-endian");
@@ -278,7 +273,8 @@ Result<ZarrArray> parse_zarr_v2(const Json& metadata) {
                               "is in Fortran order, in which no row lies together; write it again with "
                               "order='C'"));
   if (metadata["compressor"].is_null()) return array;
-  const Status added = add_codec(metadata["compressor"]["id"].as_string(), array.codec);
+  const Json& compressor = metadata["compressor"];
+  const Status added = add_codec(compressor["id"].as_string(), compressor, array.codec);
   return with_reason(std::move(array), added);
 }
 

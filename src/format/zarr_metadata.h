@@ -18,11 +18,10 @@
 
 namespace packtrain {
 
-// How the bytes of a chunk are stored: `front` and `back` bytes (headers and checks of streams) around what
-// the pipeline made.
+// How the bytes of a chunk are stored: `front` bytes in front of what the pipeline made.
 struct ZarrCodec {
   Pipeline pipeline;
-  uint64_t front = 0, back = 0;
+  uint64_t front = 0;
   bool texts = false;  // vlen-utf8: u32 count, then u32 length and bytes for each, little-endian
 };
 

@@ -273,4 +273,21 @@ void ZipDirectory::find_overlaps() {
   }
 }
 
+Status zip_own_checks(Storage& storage, std::string_view path, std::vector<CheckedStretch>& out) {
+  PACKTRAIN_ASSIGN(file, storage.open(path));
+  const IndexOptions options;
+  ZipDirectory directory(storage, *file, options);
+  PACKTRAIN_TRY(
+      directory.read([](const ZipEntry&) { return uint64_t{0}; }, [](size_t, Bytes) { return Status(); }));
+  for (const ZipMember& member : directory.members()) {
+    if (!member.damage.ok() || member.record.method != static_cast<uint16_t>(ZipMethod::store)) continue;
+    out.push_back({.offset = member.data_offset,
+                   .bytes = member.record.stored,
+                   .kind = CheckKind::crc32,
+                   .check = member.record.crc32,
+                   .name = "the member " + std::string(member.record.name)});
+  }
+  return {};
+}
+
 }  // namespace packtrain

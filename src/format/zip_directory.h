@@ -80,4 +80,7 @@ class ZipDirectory {
 Status index_zip_members(Storage& storage, std::string_view path, const File& file, const Format& format,
                          const IndexOptions& options, IndexBuilder& out);
 
+// The CRC-32 of members that are stored as they are: Format::own_checks of NPZ and of Zarr in a zip.
+Status zip_own_checks(Storage& storage, std::string_view path, std::vector<CheckedStretch>& out);
+
 }  // namespace packtrain

@@ -27,4 +27,12 @@ bool matches(CheckKind kind, uint32_t check, Bytes data) {
   return false;
 }
 
+Status decode_checked(const Pipeline& pipeline, CheckKind kind, uint32_t check, Bytes stored,
+                      MutableBytes raw) {
+  const Status differs(Code::corrupt, "the bytes do not match their check");
+  if (checks_stored(pipeline) && !matches(kind, check, stored)) return differs;
+  PACKTRAIN_TRY(decode(pipeline, stored, raw));
+  return checks_stored(pipeline) || matches(kind, check, raw) ? Status() : differs;
+}
+
 }  // namespace packtrain

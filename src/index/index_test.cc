@@ -283,6 +283,36 @@ TEST_F(IndexTest, ManifestOfANewerVersionIsRefusedWithAdvice) {
   EXPECT_EQ(decoded.status().code(), Code::unsupported);
 }
 
+TEST_F(IndexTest, TheCheckOfABlockMayBeOfWhatIsStored) {
+  const std::string text = "some text of one block";
+  const auto stored = encode({{"fletcher32"}}, as_bytes(text));
+  ASSERT_TRUE(stored.ok());
+  for (const uint32_t wrong : {0U, 1U}) {
+    put("a.bin", as_text(*stored));
+    IndexBuilder builder;
+    const uint32_t shard = builder.add_shard({.path = "a.bin", .format = "test", .bytes = stored->size()});
+    const Pipeline pipeline{{"fletcher32"}, {std::string(kStoredCheck)}};
+    const Slice slice{.block = builder.add_block({.shard = shard,
+                                                  .pipeline = builder.add_pipeline(pipeline),
+                                                  .check_kind = CheckKind::crc32,
+                                                  .stored = stored->size(),
+                                                  .raw = text.size(),
+                                                  .check = crc32(*stored) ^ wrong}),
+                      .start = 5,
+                      .length = 4};
+    builder.begin_sample("s");
+    builder.add_field("txt", std::span(&slice, 1), "");
+    ASSERT_TRUE(builder.end_sample().ok());
+    publish(builder.finish());
+    auto dataset = open();
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    std::vector<std::byte> bytes;
+    EXPECT_EQ((*dataset)->read(0, 0, bytes, true).code(), wrong != 0 ? Code::corrupt : Code::ok);
+    EXPECT_TRUE((*dataset)->read(0, 0, bytes, false).ok());
+    EXPECT_EQ(as_text(bytes), "text");
+  }
+}
+
 TEST_F(IndexTest, GeneralFormHoldsSharedCompressedBlocksAndSeveralFiles) {
   const std::string text = "one shared block for many samples";
   const auto stored = encode({{"deflate", 0}}, as_bytes(text));

@@ -14,6 +14,12 @@ Status check_fails() {
                 "verify tells; restore it from another copy or pack again");
 }
 
+Status block_differs(uint64_t id) {
+  return Status(Code::corrupt, "block " + std::to_string(id) +
+                                   " does not match its check: the container is damaged; restore it from "
+                                   "another copy");
+}
+
 constexpr uint32_t kSampleReadsInFlight = 32;
 constexpr uint64_t kMostBytesInFlight = 64 << 20;  // but for one sample
 constexpr uint64_t kMostBytesKept = 4 << 20;       // for the next sample of a slot
@@ -49,13 +55,12 @@ Status OpenDataset::read_block(uint64_t id, const Block& block, MutableBytes raw
   } else {
     std::vector<std::byte> stored(block.stored);
     PACKTRAIN_TRY(storage_.read(*file, block.offset, stored));
+    if (check && checks_stored(pipeline) && !matches(block.check_kind, block.check, stored))
+      return block_differs(id);
     PACKTRAIN_TRY(decode(pipeline, stored, raw));
   }
-  if (check && !matches(block.check_kind, block.check, raw)) {
-    return Status(Code::corrupt, "block " + std::to_string(id) +
-                                     " does not match its check: the container is damaged; restore it "
-                                     "from another copy");
-  }
+  if (check && !checks_stored(pipeline) && !matches(block.check_kind, block.check, raw))
+    return block_differs(id);
   return {};
 }
 

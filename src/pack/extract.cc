@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "format/index_containers.h"
+#include "format/own_checks.h"
 #include "pack/extract_part.h"
 #include "pack/extract_plan.h"
 #include "pack/memory_gate.h"
@@ -321,6 +322,9 @@ Result<ExtractReport> extract(Storage& storage, std::string_view dataset_path,
   report.shared = plan.shared();
   report.folders = plan.folders().size();
   if (options.dry_run) return report;
+  // Whoever takes some samples does not wait for a look at all, and who takes damaged ones knows of damage.
+  if (report.samples == dataset->samples() && options.skip_bad == 0)
+    PACKTRAIN_TRY(compare_own_checks(storage, *dataset, options.progress));
 
   if (state == TargetState::folder) {
     PACKTRAIN_TRY(fill(storage, *dataset, plan, to, true, options, report));

@@ -56,7 +56,8 @@ Status check_claim(const Dataset& dataset, uint64_t sample, uint32_t field) {
   PACKTRAIN_TRY(dataset.slices(sample, field, slices));
   for (const auto& [block, slice] : slices) {
     const Pipeline& pipeline = dataset.manifest().pipelines[block.pipeline];
-    const bool deflate = pipeline.size() == 1 && pipeline[0].name == "deflate";
+    const bool deflate = !pipeline.empty() && (pipeline[0].name == "deflate" || pipeline[0].name == "zlib" ||
+                                               pipeline[0].name == "gzip_member");
     if (deflate && !block.hole && block.raw / kDeflateRatio > block.stored) {
       return Status(Code::corrupt,
                     fmt::format("it claims to unpack {} bytes into {}, which DEFLATE cannot hold",

@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "base/words.h"
 #include "format/compress_value.h"
+#include "format/own_checks.h"
 #include "index/split_name.h"
 #include "pack/block_spool.h"
 #include "pack/catalog.h"
@@ -226,6 +227,11 @@ Result<Catalog> Packer::scan_sources() {
 
 Result<Plan> Packer::make_new_plan() {
   PACKTRAIN_ASSIGN(catalog, scan_sources());
+  // Values are read one by one later, in another order, where checks of whole arrays and pages tell nothing.
+  if (!options_.dry_run) {
+    for (const auto& container : catalog.containers)
+      PACKTRAIN_TRY(compare_own_checks(storage_, *container, options_.progress));
+  }
   PACKTRAIN_ASSIGN(plan, make_plan(storage_, std::move(catalog), options_));
   PACKTRAIN_TRY(decide_compression(storage_, *format_, options_.compress, plan));
   return plan;

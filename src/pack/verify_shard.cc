@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/words.h"
+#include "format/own_checks.h"
 
 namespace packtrain {
 namespace {
@@ -178,11 +179,67 @@ Result<bool> ShardCheck::open() {
   block_checks_.assign(blocks(), 0);
   has_checks_ = !spec_.hash.empty();
   if (dataset_ == nullptr) return true;
+  PACKTRAIN_TRY(find_own_checks());
   collect_extents();
   const Format* const format = find_format(spec_.format);
   if (format != nullptr && format->layout != nullptr && !format->layout->needs_crc32)
     layout_ = format->layout;
   return true;
+}
+
+Status ShardCheck::find_own_checks() {
+  Result<std::vector<CheckedStretch>> found = own_checks(storage_, spec_, path_);
+  // Damage to its structure is told by whoever compares that.
+  if (found.status().code() == Code::corrupt) return {};
+  if (!found.ok()) return found.status().at(spec_.path);
+  wider_ = std::move(*found);
+  wider_wanted_.assign(wider_.size(), false);
+  return {};
+}
+
+bool ShardCheck::has_wider_check(uint64_t offset, uint64_t bytes) {
+  const auto behind = std::upper_bound(
+      wider_.begin(), wider_.end(), offset,
+      [](uint64_t wanted, const CheckedStretch& stretch) { return wanted < stretch.offset; });
+  if (behind == wider_.begin()) return false;
+  const CheckedStretch& stretch = *(behind - 1);
+  if (bytes > stretch.bytes || offset - stretch.offset > stretch.bytes - bytes) return false;
+  wider_wanted_[static_cast<size_t>(behind - wider_.begin()) - 1] = true;
+  return true;
+}
+
+// Where one value has the stretch for itself, it is the damaged one; else the values in question are named.
+void ShardCheck::find_in_stretch(const CheckedStretch& stretch) {
+  const auto by_offset = [](const Extent& extent, uint64_t offset) { return extent.offset < offset; };
+  const auto first = std::lower_bound(extents_.begin(), extents_.end(), stretch.offset, by_offset);
+  const auto end = std::lower_bound(first, extents_.end(), stretch.offset + stretch.bytes, by_offset);
+  std::string what = own_check_differs(stretch);
+  if (end - first == 1) return find_in_field(*first, std::move(what));
+  whole_ = false;
+  if (first == end) {
+    findings_.add({spec_.path, "", "", stretch.offset, what + "; some sample in it is damaged"});
+    findings_.add_unchecked(spec_.samples);
+    return;
+  }
+  const Extent& last = *(end - 1);
+  findings_.add({spec_.path, "", first->field == last.field ? field_name(first->field) : "", stretch.offset,
+                 fmt::format("{}; one of the {} in it, from {} to {}, is damaged, or several are", what,
+                             counted(static_cast<uint64_t>(end - first), "value"), key_of(first->sample),
+                             key_of(last.sample))});
+  findings_.add_unchecked(
+      std::min<uint64_t>(spec_.samples, static_cast<uint64_t>(last.sample - first->sample) + 1));
+}
+
+Status ShardCheck::compare_wider_checks() {
+  for (size_t i = 0; i < wider_.size(); ++i) {
+    if (!wider_wanted_[i]) continue;
+    const Result<bool> same = has_own_check(storage_, *file_, wider_[i], [&](uint64_t bytes) {
+      return meter_.add(0, bytes) ? Status() : Status(Code::stopped, "stopped; nothing was changed");
+    });
+    if (!same.ok()) return same.status().at(spec_.path);
+    if (!*same) find_in_stretch(wider_[i]);
+  }
+  return {};
 }
 
 void ShardCheck::collect_extents() {
@@ -194,10 +251,13 @@ void ShardCheck::collect_extents() {
         const FieldLocation at = dataset_->locate(sample, field);
         // What is compressed or scattered is decoded elsewhere; a block without a check may decode to
         // anything.
-        if (at.present && !at.plain && !lacks_checks_ && dataset_->slices(sample, field, slices).ok()) {
-          lacks_checks_ = std::any_of(slices.begin(), slices.end(), [](const auto& part) {
-            return part.first.check_kind == CheckKind::none && !part.first.hole;
-          });
+        if (at.present && !at.plain && (!lacks_checks_ || !wider_.empty())) {
+          slices.clear();
+          if (!dataset_->slices(sample, field, slices).ok()) slices.clear();
+          for (const auto& [block, slice] : slices) {
+            if (!lacks_check(dataset_->manifest(), block)) continue;
+            if (block.shard != shard_ || !has_wider_check(block.offset, block.stored)) lacks_checks_ = true;
+          }
         }
         if (!at.present || !at.plain || at.shard != shard_) continue;
         const Extent extent{at.offset, at.length, sample, field};
@@ -211,7 +271,10 @@ void ShardCheck::collect_extents() {
           }
         } else {
           extents_.push_back(extent);
-          (at.check_kind == CheckKind::none ? lacks_checks_ : has_checks_) = true;
+          if (at.check_kind != CheckKind::none)
+            has_checks_ = true;
+          else if (!has_wider_check(at.offset, at.length))
+            lacks_checks_ = true;
         }
       }
     }
@@ -315,6 +378,7 @@ void ShardCheck::end_field(const OpenField& open) {
 }
 
 Result<bool> ShardCheck::finish() {
+  PACKTRAIN_TRY(compare_wider_checks());
   std::vector<std::byte> bytes;
   for (const Extent& extent : overlaps_) {
     const Status read = dataset_->read(extent.sample, extent.field, bytes, true);

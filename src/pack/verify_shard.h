@@ -78,6 +78,11 @@ class ShardCheck {
   class GapWatch;
 
   void collect_extents();
+  Status find_own_checks();
+  // Whether a check of the container's own covers these bytes, which have none that is known closer.
+  bool has_wider_check(uint64_t offset, uint64_t bytes);
+  Status compare_wider_checks();
+  void find_in_stretch(const CheckedStretch& stretch);
   void find_in_field(const Extent& extent, std::string what);
   void end_field(const OpenField& open);
   // Names the damage in a block whose check differs; `explained`: a damaged field in it was named.
@@ -108,6 +113,8 @@ class ShardCheck {
   const bool foreign_;
   std::atomic<bool> as_laid_out_{true};
   bool has_checks_ = false, lacks_checks_ = false, whole_ = true;
+  std::vector<CheckedStretch> wider_;   // the container's own checks, by offset
+  std::vector<bool> wider_wanted_;      // of each, whether values without a check lie in it
   std::vector<Extent> extents_;         // by offset, none overlapping another
   std::vector<Extent> overlaps_;        // those that overlap one of the former; read on their own
   std::vector<uint32_t> block_checks_;  // as found; each element is written by one thread

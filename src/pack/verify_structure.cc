@@ -12,6 +12,29 @@
 namespace packtrain {
 namespace {
 
+// The bytes of a block without the checks that stand around them, which are taken out of the pipeline too. An
+// index that was made before these were compared leads to the bytes alone, and is not wrong.
+std::pair<uint64_t, uint64_t> without_checks(const Block& block, Pipeline& pipeline) {
+  uint64_t front = 0, back = 0;
+  const auto last_is = [&](std::string_view name) {
+    return !pipeline.empty() && pipeline.back().name == name;
+  };
+  if (last_is(kStoredCheck)) pipeline.pop_back();
+  for (; last_is("crc32c"); pipeline.pop_back()) {
+    front += pipeline.back().parameter;
+    back += 4;
+  }
+  if (last_is("zlib")) {
+    front += 2;
+    back += 4;
+  } else if (last_is("gzip_member")) {
+    front += 10;
+    back += 8;
+  }
+  if (block.stored < front + back) return {block.offset, block.stored};
+  return {block.offset + front, block.stored - front - back};
+}
+
 // One field as a list of stretches: equal lists are equal places.
 Status stretches(const Dataset& dataset, uint64_t sample, uint32_t field,
                  std::vector<std::pair<uint64_t, uint64_t>>& out) {
@@ -25,8 +48,14 @@ Status stretches(const Dataset& dataset, uint64_t sample, uint32_t field,
   std::vector<std::pair<Block, Slice>> slices;
   PACKTRAIN_TRY(dataset.slices(sample, field, slices));
   for (const auto& [block, slice] : slices) {
-    out.emplace_back(block.offset, block.stored);
-    out.emplace_back(slice.start, slice.length);
+    Pipeline pipeline = dataset.manifest().pipelines[block.pipeline];
+    const auto [offset, stored] = without_checks(block, pipeline);
+    if (pipeline.empty()) {
+      out.emplace_back(offset + slice.start, slice.length);
+    } else {
+      out.emplace_back(offset, stored);
+      out.emplace_back(slice.start, slice.length);
+    }
   }
   return {};
 }

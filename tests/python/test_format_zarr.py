@@ -337,3 +337,14 @@ def test_an_indexed_folder_is_sound(tmp_path: Path, command: Command) -> None:
     checked = command("verify", tmp_path / "x.zarr")
     assert checked.code == 0, checked.error
     assert "structure only" in checked.out  # its chunks are compressed, and carry no checks
+
+
+def test_chunks_that_were_never_written_are_told_from_the_first_one(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "x.zarr")
+    rows = RNG.integers(1, 250, (4, 60)).astype(np.uint8)
+    array = group.create_array("x", shape=rows.shape, chunks=(1, 60), dtype=rows.dtype)
+    array[0], array[2] = rows[0], rows[2]
+    rows[1] = rows[3] = 0
+    for checksum in (False, True):
+        pt.index(tmp_path / "x.zarr", checksum=checksum)
+        assert [sample["x"] for sample in pt.Dataset(tmp_path / "x.zarr")] == [row.tobytes() for row in rows]
