@@ -17,6 +17,7 @@ using Datasets = std::map<std::string, Hdf5Object>;
 
 constexpr size_t kMostObjects = 10'000;  // opened in all
 constexpr size_t kMostGroups = 1000;
+constexpr std::string_view kHelperSuffixes[] = {kOffsetsSuffix, kPresentSuffix};
 
 // How likely a group is to be meant as a set of samples.
 enum class Strength : uint8_t { none, weak, strong };
@@ -213,6 +214,7 @@ class SetFinder {
     std::sort(groups.begin(), groups.end(),
               [](const Hdf5Link& a, const Hdf5Link& b) { return a.address < b.address; });
     for (const Hdf5Link& group : groups) PACKTRAIN_TRY(add_group(group.name, group.address, nullptr));
+    drop_weak_root();
     for (Strength strength : {Strength::strong, Strength::weak}) {
       auto sets = pick(strength);
       if (!sets.empty()) return sets;
@@ -234,7 +236,17 @@ class SetFinder {
       of_root = set.split.empty();
       sets.push_back(std::move(set));
     }
+    if (sets.empty()) return sets;
+    std::vector<std::string>& left_out = sets.front().left_out;
+    if (!of_root) left_out.insert(left_out.end(), of_no_split_.begin(), of_no_split_.end());
     return sets;
+  }
+
+  // Arrays of the root alone, such as a mean, are no samples where groups are called as splits are.
+  void drop_weak_root() {
+    const bool splits = std::any_of(found_.begin(), found_.end(),
+                                    [](const auto& one) { return is_split_name(one.second.split); });
+    if (splits && found_.front().second.split.empty()) found_.erase(found_.begin());
   }
 
   Status add_group(const std::string& name, uint64_t address, std::vector<Hdf5Link>* groups) {
@@ -259,26 +271,59 @@ class SetFinder {
       ++names_count_;
       datasets.emplace(link.name, std::move(object));
     }
-    return name.empty() && are_divided(datasets) ? add_splits(std::move(datasets))
-                                                 : add_set(name, std::move(datasets)).status();
+    if (!name.empty()) return add_set(name, std::move(datasets)).status();
+    const std::vector<SplitCandidate> candidates = split_candidates(datasets);
+    PACKTRAIN_ASSIGN(divided, are_divided(candidates));
+    for (const SplitCandidate& array : candidates) {
+      if (!divided || array.split.empty()) of_no_split_.push_back(array.name);
+    }
+    if (divided) return add_splits(std::move(datasets));
+    const bool splits = groups != nullptr && std::any_of(groups->begin(), groups->end(), [](const auto& one) {
+                          return is_split_name(one.name);
+                        });
+    if (splits) std::erase_if(datasets, [](const auto& one) { return is_class_list(one.first); });
+    return add_set(name, std::move(datasets)).status();
   }
 
-  // Whether every column says in its name for which split it is: x_train, y_train, ...
-  static bool are_divided(const Datasets& datasets) {
-    size_t columns = 0;
+  static std::optional<std::pair<std::string, std::string>> divide(const std::string& name,
+                                                                   const Datasets& datasets) {
+    return divide_split(name, [&](const std::string& other) { return datasets.contains(other); });
+  }
+
+  // The datasets of the root, as far as they may be columns.
+  static std::vector<SplitCandidate> split_candidates(const Datasets& datasets) {
+    std::vector<SplitCandidate> candidates;
     for (const auto& [name, dataset] : datasets) {
       if (dataset.shape.empty()) continue;
-      if (!divide_split(name)) return false;
-      ++columns;
+      SplitCandidate mine{.name = name, .samples = hdf5_rows(dataset)};
+      if (auto parts = divide(name, datasets)) {
+        mine.column = parts->first;
+        mine.split = parts->second;
+      }
+      const auto offsets = datasets.find(name + std::string(kOffsetsSuffix));
+      const bool ragged = offsets != datasets.end() && is_integer_vector(offsets->second) &&
+                          hdf5_rows(offsets->second) > 0 && is_vector(dataset) && is_fixed(dataset.type);
+      if (ragged) mine.samples = hdf5_rows(offsets->second) - 1;
+      const bool helps =
+          std::any_of(std::begin(kHelperSuffixes), std::end(kHelperSuffixes), [&](auto suffix) {
+            return name.ends_with(suffix) && datasets.contains(name.substr(0, name.size() - suffix.size()));
+          });
+      if (helps) continue;
+      const ColumnKind kind = column_kind(dataset);
+      mine.payload = ragged || !is_vector(dataset) || kind == ColumnKind::bytes;
+      mine.role = !ragged && column_role(mine.split.empty() ? name : mine.column, kind) != ColumnRole::field;
+      candidates.push_back(std::move(mine));
     }
-    return columns > 0;
+    return candidates;
   }
 
   // A split of the root that has no labels counts as much as those that have some.
   Status add_splits(Datasets&& datasets) {
     std::map<std::pair<bool, std::string>, Datasets> splits;
+    std::map<std::string, std::optional<std::pair<std::string, std::string>>> names;
+    for (const auto& [name, dataset] : datasets) names[name] = divide(name, datasets);
     for (auto& [name, dataset] : datasets) {
-      const auto parts = divide_split(name);
+      const auto parts = names.at(name);
       if (!parts) continue;
       splits[{!is_first_split(parts->second), parts->second}].emplace(parts->first, std::move(dataset));
     }
@@ -319,7 +364,8 @@ class SetFinder {
   }
 
   static constexpr size_t kNamed = 5;
-  std::vector<std::string> deeper_;  // groups inside of groups, for a message
+  std::vector<std::string> of_no_split_;  // datasets of the root, where groups or other names have the splits
+  std::vector<std::string> deeper_;       // groups inside of groups, for a message
   Hdf5File& file_;
   std::vector<std::pair<Strength, Hdf5Set>> found_;
   std::set<uint64_t> seen_;         // addresses of objects

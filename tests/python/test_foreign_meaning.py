@@ -89,6 +89,10 @@ def test_columns_of_named_classes_are_labels_before_those_only_called_so(tmp_pat
 def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     if path.suffix == ".npz":
         np.savez(path, **arrays)
+    elif path.suffix == ".zarr":
+        root = pytest.importorskip("zarr").create_group(path)
+        for name, array in arrays.items():
+            root.create_array(name, data=array, chunks=array.shape)
     else:
         h5py = pytest.importorskip("h5py")
         with h5py.File(path, "w") as file:
@@ -184,3 +188,71 @@ def test_archives_without_samples_are_told(tmp_path: Path) -> None:
     report = pt.index(write_tar(tmp_path / "empty.tar", {}))
     assert report.samples == 0
     assert any("no samples" in note for note in report.notes)
+
+
+ASIDE = {"classes": np.arange(3), "mean": np.zeros((5, 4), np.float32)}
+
+
+def write_splits(path: Path, kind: str, sizes: dict[str, int], beside: dict[str, Any]) -> Path:
+    """Rows and labels of each split, under names (x_train) or in groups (train/x)."""
+    arrays, first = dict(beside), 0
+    for split, size in sizes.items():
+        name = "{1}/{0}" if kind == "groups" else "{0}_{1}"
+        rows = np.arange(first, first + size)
+        arrays[name.format("x", split)] = np.repeat(rows.astype(np.float32), 4).reshape(size, 4)
+        arrays[name.format("y", split)] = rows
+        first += size
+    return write_arrays(path, arrays)
+
+
+@pytest.mark.parametrize("sizes", [(12, 8), (10, 10)], ids=str)
+@pytest.mark.parametrize("beside", [*ASIDE, "both"])
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    [("npz", "names"), ("h5", "names"), ("h5", "groups"), ("zarr", "names"), ("zarr", "groups")],
+)
+def test_an_array_beside_those_of_splits_is_left_out(
+    tmp_path: Path, suffix: str, kind: str, beside: str, sizes: tuple[int, int]
+) -> None:
+    more = ASIDE if beside == "both" else {beside: ASIDE[beside]}
+    of_splits = dict(zip(("train", "test"), sizes, strict=True))
+    path = write_splits(tmp_path / f"a.{suffix}", kind, of_splits, more)
+    assert pt.index(path).columns_left_out == list(more)
+    data = pt.Dataset(path)
+    assert dict(data.splits) == of_splits
+    assert data.fields == ["x"]
+    assert sorted(data.labels.tolist()) == list(range(20))
+    for number, label in enumerate(data.labels.tolist()):
+        assert data.field(number, "x") == np.full(4, label, np.float32).tobytes()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "zarr"])
+def test_an_array_that_may_belong_to_all_splits_is_refused(tmp_path: Path, suffix: str) -> None:
+    more = {"ids": np.arange(10)}
+    path = write_splits(tmp_path / f"a.{suffix}", "names", {"train": 10, "test": 10}, more)
+    with pytest.raises(pt.UnsupportedError, match="it is not clear whether there is a table for each split"):
+        pt.Dataset(path, cache=False)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "zarr"])
+def test_masks_named_after_splits_are_columns(tmp_path: Path, suffix: str) -> None:
+    masks = {
+        f"{split}_mask": np.arange(6) % 3 == number for number, split in enumerate(("train", "val", "test"))
+    }
+    path = write_arrays(tmp_path / f"a.{suffix}", {"x": np.eye(6), "y": np.arange(6), **masks})
+    data = pt.Dataset(path, cache=False)
+    assert len(data) == 6
+    assert data.fields == sorted(["x", *masks])
+    assert data.labels.tolist() == list(range(6))
+    assert data.field(1, "val_mask") == b"\1"
+
+
+def test_offsets_go_with_the_bytes_of_their_split(tmp_path: Path) -> None:
+    arrays = {}
+    for split, blobs in (("train", [b"ab", b"c"]), ("test", [b"", b"def"])):
+        arrays[f"jpg_{split}"] = np.frombuffer(b"".join(blobs), np.uint8)
+        arrays[f"jpg_{split}_offsets"] = np.cumsum([0] + [len(blob) for blob in blobs])
+    for suffix in ("npz", "h5"):
+        data = pt.Dataset(write_arrays(tmp_path / f"a.{suffix}", arrays), cache=False)
+        assert data.splits == {"train": 2, "test": 2}
+        assert [data.field(number, "jpg") for number in range(4)] == [b"ab", b"c", b"", b"def"]
