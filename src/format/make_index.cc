@@ -94,6 +94,15 @@ std::string columns_in_words(const MembersLeftOut& columns) {
          " left out, as neither a field nor a label: " + names_in_words(columns.names, columns.count);
 }
 
+std::string without_number_in_words(const MembersLeftOut& labels) {
+  if (labels.count == 0) return "";
+  return counted(labels.count, "sample") +
+         (labels.count == 1 ? " has no label, as its cls is no whole number: "
+                            : " have no label, as their cls is no whole number: ") +
+         names_in_words(labels.names, labels.count) +
+         "; classes with names are folders, or a column of a list (.csv)";
+}
+
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options) {
   if (containers.empty()) return Status(Code::invalid, "no container was given to index");

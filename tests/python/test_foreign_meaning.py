@@ -86,6 +86,16 @@ def test_columns_of_named_classes_are_labels_before_those_only_called_so(tmp_pat
     assert any("`coarse_label` holds labels too" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_texts_called_cls_that_are_no_number_are_told_of(tmp_path: Path, suffix: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"txt": ["a", "b", "c"], "cls": [" 3\n", "cat", None], "key": ["x", "y", "z"]})
+    path = write_table(tmp_path / f"a.{suffix}", table)
+    (note,) = pt.index(path).notes
+    assert "1 sample has no label, as its cls is no whole number: y; classes with names are folders" in note
+    assert pt.Dataset(path).labels.tolist() == [3, pt.NO_LABEL, pt.NO_LABEL]
+
+
 def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     if path.suffix == ".npz":
         np.savez(path, **arrays)
