@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from helpers import Command
 
 
 def named_table(columns: dict[str, Any], classes: dict[str, list[str]]) -> Any:
@@ -266,3 +268,53 @@ def test_offsets_go_with_the_bytes_of_their_split(tmp_path: Path) -> None:
         data = pt.Dataset(write_arrays(tmp_path / f"a.{suffix}", arrays), cache=False)
         assert data.splits == {"train": 2, "test": 2}
         assert [data.field(number, "jpg") for number in range(4)] == [b"ab", b"c", b"", b"def"]
+
+
+def write_saved(folder: Path, rows: dict[str, Any]) -> None:
+    """What save_to_disk of Hugging Face writes of one dataset; the cache comes with its first use."""
+    pa = pytest.importorskip("pyarrow")
+    folder.mkdir(parents=True)
+    for name in ("data-00000-of-00001.arrow", "cache-1a2b.arrow"):
+        with (
+            pa.OSFile(str(folder / name), "wb") as sink,
+            pa.ipc.new_stream(sink, pa.table(rows).schema) as out,
+        ):
+            out.write_table(pa.table(rows))
+    for name in ("state.json", "dataset_info.json"):
+        (folder / name).write_text("{}")
+
+
+def test_a_saved_dataset_of_hugging_face_is_refused_with_the_command_that_works(
+    tmp_path: Path, command: Command
+) -> None:
+    write_saved(tmp_path / "dd/train", {"text": ["a", "b"], "label": [0, 1]})
+    write_saved(tmp_path / "dd/test", {"text": ["c"], "label": [1]})
+    (tmp_path / "dd/dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for folder, splits in (("dd", {"train": 2, "test": 1}), ("dd/train", {"all": 2})):
+        for verb in ("index", "pack"):
+            out = ["OUT"] if verb == "pack" else []
+            refused = command(verb, folder, *out, cwd=tmp_path)
+            assert refused.code == 2
+            assert "save_to_disk" in refused.last_line
+            advised = refused.last_line[refused.last_line.index(f"packtrain {verb} ") :]
+            words = shlex.split(advised)[1:]
+            made = tmp_path / folder.replace("/", "-") / verb
+            if verb == "pack":
+                words[-1] = str(made)
+            else:
+                words[words.index("--out") + 1] = str(made)
+            assert command(*words, cwd=tmp_path).code == 0
+            expected = splits if verb == "index" or len(splits) > 1 else {"train": 2}
+            assert dict(pt.Dataset(made).splits) == expected
+            assert sum(pt.Dataset(made).labels.tolist()) == len(splits)
+
+
+def test_a_tree_of_containers_is_told_of(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "tables/deep").mkdir(parents=True)
+    for number in range(3):
+        write_table(tmp_path / f"tables/deep/{number}.arrow", pa.table({"text": ["a"]}))
+    (tmp_path / "tables/deep/readme.txt").write_text("x")
+    report = pt.pack(tmp_path / "tables", tmp_path / "out", sync=False)
+    told = "holds 3 .arrow files, which are packed as they are, a sample each; to pack what is in them, give"
+    assert any(f'{told} "{tmp_path}/tables/deep/*.arrow"' in warning for warning in report.warnings)
