@@ -41,6 +41,8 @@ struct IndexOptions {
   MembersLeftOut *links = nullptr, *without_extension = nullptr;
   // The same for columns of tables that hold no bytes, texts or labels; each name once.
   MembersLeftOut* columns = nullptr;
+  // The same for values of `cls` that are no whole number, whose samples have no label.
+  MembersLeftOut* without_number = nullptr;
   // If given, what else the user should know is added to them, a sentence each and each once.
   std::vector<std::string>* notes = nullptr;
   Progress progress;
@@ -200,6 +202,11 @@ struct MakeIndexReport {
 std::string links_in_words(const MembersLeftOut& links);
 std::string without_extension_in_words(const MembersLeftOut& files);
 std::string columns_in_words(const MembersLeftOut& columns);
+std::string without_number_in_words(const MembersLeftOut& labels);
+// What names the tables of a folder that Hugging Face's save_to_disk made, for a command:
+// "'hf/data-*.arrow'", or one for each split, as NAME='…'. Empty if it is no such folder. Read errors count
+// as that.
+std::string saved_tables(Storage& storage, std::string_view folder);
 // Makes existing containers a dataset in place, without copying them.
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,
                                    const MakeIndexOptions& options);

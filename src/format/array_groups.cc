@@ -54,6 +54,23 @@ std::optional<std::pair<std::string, std::string>> divide_split(std::string_view
   return std::nullopt;
 }
 
+std::optional<std::pair<std::string, std::string>> divide_split(
+    std::string_view name, const std::function<bool(const std::string&)>& exists) {
+  for (std::string_view suffix : {kOffsetsSuffix, kHeaderSuffix, kPresentSuffix}) {
+    if (!name.ends_with(suffix)) continue;
+    const std::string base(name.substr(0, name.size() - suffix.size()));
+    auto parts = exists(base) ? divide_split(base) : std::nullopt;
+    if (!parts) continue;
+    parts->first.append(suffix);
+    return parts;
+  }
+  return divide_split(name);
+}
+
+bool is_class_list(std::string_view name) {
+  return name == "classes" || name == "class_names" || name == "list_classes" || name == "label_names";
+}
+
 bool is_first_split(std::string_view split) { return split.starts_with("train"); }
 
 const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name, std::string_view suffix) {
@@ -168,32 +185,97 @@ Status check_not_one_each(const ArraysByName& arrays) {
   return check_not_one_each(named);
 }
 
-std::vector<ArrayGroup> array_groups(const ArrayTable& table) {
-  ArrayGroup all;
-  std::map<std::pair<int, std::string>, ArrayGroup> splits;
-  bool divided = true;
-  for (const ArrayColumn& column : table.arrays) {
-    if (column.shape.empty()) continue;
-    all.arrays[column.name] = &column;
-    const auto parts = divide_split(column.name);
-    divided = divided && parts;
-    if (!divided) continue;
-    ArrayGroup& mine = splits[{is_first_split(parts->second) ? 0 : 1, parts->second}];
-    mine.split = parts->second;
-    mine.arrays[parts->first] = &column;
+Result<bool> are_divided(const std::vector<SplitCandidate>& arrays) {
+  const auto any = [](const std::vector<const SplitCandidate*>& of, bool SplitCandidate::*what) {
+    return std::any_of(of.begin(), of.end(), [&](const SplitCandidate* one) { return one->*what; });
+  };
+  std::vector<const SplitCandidate*> divided, others;
+  std::map<std::string_view, std::set<std::string_view>> splits;  // of each column
+  for (const SplitCandidate& array : arrays) {
+    if (!array.split.empty()) {
+      divided.push_back(&array);
+      splits[array.column].insert(array.split);
+    } else if (!is_class_list(array.name)) {
+      others.push_back(&array);
+    }
   }
-  std::vector<ArrayGroup> groups;
-  if (divided && !splits.empty()) {
-    for (auto& [order, mine] : splits) groups.push_back(std::move(mine));
+  if (divided.empty()) return false;
+  if (others.empty()) return true;
+  const bool in_groups = any(divided, &SplitCandidate::in_group);
+  const bool payload = any(divided, &SplitCandidate::payload);
+  // Vectors beside arrays of rows say something about those: y, train_mask and test_index of x.
+  const bool only_truths =
+      std::all_of(divided.begin(), divided.end(), [](const auto* one) { return one->is_truth; });
+  if (!in_groups && ((!payload && any(others, &SplitCandidate::payload)) || only_truths)) return false;
+  const auto has_rows_of_all = [&](const SplitCandidate* other) {
+    return std::all_of(divided.begin(), divided.end(), [&](const SplitCandidate* one) {
+      return (payload && !one->payload) || one->samples == other->samples;
+    });
+  };
+  // Groups leave no doubt, unless the arrays beside them are a table of their own.
+  const bool other_table = !in_groups || any(others, &SplitCandidate::payload);
+  const auto in_doubt = std::find_if(others.begin(), others.end(), [&](const SplitCandidate* other) {
+    return (!in_groups && has_rows_of_all(other)) || (other_table && other->role);
+  });
+  if (in_doubt == others.end()) return true;
+  const bool repeated =
+      std::any_of(splits.begin(), splits.end(), [](const auto& column) { return column.second.size() > 1; });
+  if (!repeated && !in_groups) return false;
+  return Status(Code::unsupported,
+                "the names of " + printable(divided.front()->name) +
+                    " and other arrays carry a split, that of " + printable((*in_doubt)->name) +
+                    " does not, so that it is not clear whether there is a table for each split or one of "
+                    "all; save the arrays of each split under names like x_train, x_test, or put what "
+                    "belongs to no split into another file");
+}
+
+Result<ArrayGroups> array_groups(const ArrayTable& table) {
+  ArrayGroup all;
+  for (const ArrayColumn& column : table.arrays) {
+    if (!column.shape.empty()) all.arrays[column.name] = &column;
+  }
+  const auto exists = [&](const std::string& name) { return all.arrays.contains(name); };
+  std::map<std::pair<int, std::string>, ArrayGroup> splits;
+  std::vector<SplitCandidate> candidates;
+  ArrayGroups groups;
+  for (const auto& [name, column] : all.arrays) {
+    SplitCandidate mine{.name = name, .in_group = !column->split.empty()};
+    if (mine.in_group) {
+      mine.column = name.substr(column->split.size() + 1);
+      mine.split = column->split;
+    } else if (auto parts = divide_split(name, exists)) {
+      mine.column = parts->first;
+      mine.split = parts->second;
+    }
+    if (mine.split.empty()) {
+      if (!is_helper(all.arrays, name)) groups.aside.push_back(name);
+    } else {
+      ArrayGroup& group = splits[{is_first_split(mine.split) ? 0 : 1, mine.split}];
+      group.split = mine.split;
+      group.arrays[mine.column] = column;
+    }
+    if (is_helper(all.arrays, name)) continue;
+    mine.samples = samples_of(all.arrays, *column, name);
+    mine.payload = weight(all.arrays, *column, name) > 0;
+    mine.role = role_of(all.arrays, *column, mine.split.empty() ? name : mine.column) != ColumnRole::field;
+    mine.is_truth = column->type.kind == ArrayType::Kind::truth && column->shape.size() == 1;
+    candidates.push_back(std::move(mine));
+  }
+  PACKTRAIN_ASSIGN(divided, are_divided(candidates));
+  if (divided) {
+    for (auto& [order, mine] : splits) groups.groups.push_back(std::move(mine));
   } else {
-    groups.push_back(std::move(all));
+    groups.aside.clear();
+    groups.groups.push_back(std::move(all));
   }
   return groups;
 }
 
 bool is_array_table(const ArrayTable& table) {
   uint64_t fewest = UINT64_MAX, arrays = 0;
-  for (const ArrayGroup& mine : array_groups(table)) {
+  const auto groups = array_groups(table);
+  if (!groups.ok()) return true;  // a table, though not clear which: who reads it says so
+  for (const ArrayGroup& mine : groups->groups) {
     if (says_that_it_is_a_table(mine.arrays)) return true;
     const auto samples = count_samples(mine.arrays);
     if (!samples.ok()) return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,14 +23,39 @@ struct ArrayGroup {
   std::string split;
   ArraysByName arrays;
 };
-// One group, or one for each split where all names carry one; training comes first, then by name.
-std::vector<ArrayGroup> array_groups(const ArrayTable& table);
+struct ArrayGroups {
+  std::vector<ArrayGroup> groups;
+  std::vector<std::string> aside;  // of no split, beside those that have one
+};
+// One group, or one for each split where are_divided says so; training comes first, then by name.
+Result<ArrayGroups> array_groups(const ArrayTable& table);
 
 bool is_split_name(std::string_view name);  // "train", "val", "test" and the like
 // "x_train" and "train_x" divided into "x" and "train"; nothing where the name has no split.
 std::optional<std::pair<std::string, std::string>> divide_split(std::string_view name);
+// The same where `exists` says which other names there are: "x_train_offsets" goes with "x_train".
+std::optional<std::pair<std::string, std::string>> divide_split(
+    std::string_view name, const std::function<bool(const std::string&)>& exists);
 // Whether the split stands in front of the others: that for training.
 bool is_first_split(std::string_view split);
+// "classes" and the like: names of classes, which are no rows of any split.
+bool is_class_list(std::string_view name);
+
+// An array, as far as it tells whether it and those beside it are divided into splits.
+struct SplitCandidate {
+  std::string name;
+  std::string column, split;  // what its name, or the group that it lies in, is divided into; or empty
+  bool in_group = false;      // a group that is a split holds it, which leaves no doubt
+  uint64_t samples = 0;
+  bool payload = false;   // several axes, or stretches: vectors may say something about other arrays
+  bool role = false;      // labels or keys
+  bool is_truth = false;  // one truth for each sample, as masks of splits are
+};
+// Whether arrays whose names carry a split (x_train, y_train, x_test, …) hold a table for each split; arrays
+// of no split beside them are then left out. Such a name may also be that of a column (train_mask), and an
+// array beside them may be one more column of a single table. Where both could be meant, and one of them
+// would make one sample of rows of two splits, Code::unsupported.
+Result<bool> are_divided(const std::vector<SplitCandidate>& arrays);
 
 // Null if there is none.
 const ArrayColumn* find_array(const ArraysByName& arrays, std::string_view name,

@@ -468,7 +468,14 @@ Status add_array_samples(Storage& storage, const ArrayTable& table, const IndexO
                          IndexBuilder& out) {
   std::vector<uint32_t> shards(table.files.size(), UINT32_MAX);
   if (table.files.size() == 1) shards[0] = out.add_shard(table.files[0].shard);
-  for (const ArrayGroup& mine : array_groups(table)) {
+  PACKTRAIN_ASSIGN(groups, array_groups(table));
+  if (options.columns != nullptr) {
+    for (const std::string& name : groups.aside) {
+      const auto& known = options.columns->names;
+      if (std::find(known.begin(), known.end(), name) == known.end()) note_left_out(name, *options.columns);
+    }
+  }
+  for (const ArrayGroup& mine : groups.groups) {
     if (!mine.split.empty()) out.begin_split(mine.split);
     PACKTRAIN_TRY(TableIndexer(storage, table, options, shards, out).run(mine.arrays));
   }

@@ -9,9 +9,10 @@
 //   NAME_present   (n), not zero where the sample has the field; without it all have
 //   labels, …      (n) or (n, 1) of whole numbers: see column_role
 //   __key__, …     (n) of texts: see column_role
-//   NAME_SPLIT or SPLIT_NAME throughout, SPLIT being train, val, test, …: a table for each split
+//   NAME_SPLIT or SPLIT_NAME, SPLIT being train, val, test, …: a table for each split
 //
-// Arrays without axes are remarks on the whole, and left out.
+// Beside arrays of splits, those of no split are left out: they say something about the whole. Arrays without
+// axes are remarks on the whole, and left out.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,7 @@ struct ArrayPart {
 // needs.
 struct ArrayColumn {
   std::string name;
+  std::string split;  // of the group that it lies in, whose name stands in front of its own; mostly empty
   ArrayType type;
   std::string word;  // NumPy's for the type, of plain numbers; else empty
   std::vector<uint64_t> shape;

@@ -428,11 +428,13 @@ Status ArrowSamples::emit(size_t batch) {
                bit(data(batch, label_text_).validity, row)) {
       const LeafData& texts = data(batch, label_text_);
       const Value text = value(texts, used_[label_text_].leaf, row);
+      std::optional<int64_t> label;
       if (text.bytes <= kLabelBytes) {
-        const Bytes digits =
-            texts.values.subspan(static_cast<size_t>(text.start), static_cast<size_t>(text.bytes));
-        out_.set_label(parse_label(digits).value_or(kNoLabel));
+        label = parse_label(
+            texts.values.subspan(static_cast<size_t>(text.start), static_cast<size_t>(text.bytes)));
       }
+      if (label) out_.set_label(*label);
+      if (!label && options_.without_number != nullptr) note_left_out(key_text_, *options_.without_number);
     }
     PACKTRAIN_TRY(out_.end_sample());
   }

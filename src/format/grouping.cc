@@ -76,10 +76,10 @@ bool is_label_member(std::string_view name) {
 }
 
 std::optional<int64_t> parse_label(Bytes bytes) {
+  constexpr std::string_view kBlank = " \t\r\n\v\f";
   std::string_view text = as_text(bytes);
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
-    text.remove_suffix(1);
-  }
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  text.remove_suffix(text.size() - (text.find_last_not_of(kBlank) + 1));
   if (text.starts_with('+')) text.remove_prefix(1);
   int64_t label = 0;
   auto parsed = std::from_chars(text.data(), text.data() + text.size(), label);
@@ -239,9 +239,18 @@ Status MemberList::add_samples(Adjacency adjacency, uint32_t shard, const IndexO
     if (!noted && last - first > kManyMembers)
       noted = note_merged(order.data() + first, order.data() + last, options);
     PACKTRAIN_TRY(add_sample(order.data() + first, order.data() + last, shard, classes, out));
+    if (has_labels && options.without_number != nullptr)
+      note_without_number(order.data() + first, order.data() + last, *options.without_number);
     first = last;
   }
   return {};
+}
+
+void MemberList::note_without_number(const uint32_t* first, const uint32_t* last, MembersLeftOut& out) const {
+  for (const uint32_t* at = first; at != last; ++at) {
+    const Member& member = members_[*at];
+    if (fields_[member.field] == "cls" && member.place.label == kNoLabel) note_left_out(name_of(member), out);
+  }
 }
 
 // Keys end at the first dot, so that "v1.0/a.b.1.jpg" and "v1.0/a.b.2.jpg" are fields of one sample. That is

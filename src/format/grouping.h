@@ -35,7 +35,7 @@ bool lacks_extension(std::string_view name);
 
 // Whether the member is the label of its sample: the field "cls".
 bool is_label_member(std::string_view name);
-// Decimal digits, a sign in front and white space behind allowed; nothing if it is anything else.
+// Decimal digits, a sign in front and white space around allowed; nothing if it is anything else.
 std::optional<int64_t> parse_label(Bytes text);
 
 // Where a member's bytes lie, and how they are stored.
@@ -85,6 +85,7 @@ class MemberList {
   Status add_sample(const uint32_t* first, const uint32_t* last, uint32_t shard,
                     const std::vector<std::string>& classes, IndexBuilder& out) const;
   bool note_merged(const uint32_t* first, const uint32_t* last, const IndexOptions& options) const;
+  void note_without_number(const uint32_t* first, const uint32_t* last, MembersLeftOut& out) const;
   void add_field(std::string_view field, const Member& member, uint32_t shard, IndexBuilder& out) const;
   std::vector<std::string> class_folders() const;
 

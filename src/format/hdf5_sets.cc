@@ -1,6 +1,7 @@
 #include "format/hdf5_sets.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -17,6 +18,7 @@ using Datasets = std::map<std::string, Hdf5Object>;
 
 constexpr size_t kMostObjects = 10'000;  // opened in all
 constexpr size_t kMostGroups = 1000;
+constexpr std::string_view kHelperSuffixes[] = {kOffsetsSuffix, kPresentSuffix};
 
 // How likely a group is to be meant as a set of samples.
 enum class Strength : uint8_t { none, weak, strong };
@@ -195,6 +197,41 @@ Result<Strength> make_set(Datasets datasets, Hdf5Set& set) {
   return strength;
 }
 
+// The numbers in a name, and what is left without them.
+std::pair<std::string, std::vector<uint64_t>> name_and_numbers(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::pair<std::string, std::vector<uint64_t>> parts;
+  while (!name.empty()) {
+    const size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
+    if (digits == 0) {
+      parts.first += name.front();
+      name.remove_prefix(1);
+      continue;
+    }
+    uint64_t number = UINT64_MAX;  // also where it is larger
+    std::from_chars(name.data(), name.data() + digits, number);
+    parts.first += '0';
+    parts.second.push_back(number);
+    name.remove_prefix(digits);
+  }
+  return parts;
+}
+
+// In the order in which they were made: writers lay headers out one behind the other, but put some into gaps
+// that have become free. Where names differ in numbers alone (fold0, fold1, …), those say the order.
+void sort_groups(std::vector<Hdf5Link>& groups) {
+  if (groups.empty()) return;
+  const auto [alike, first_numbers] = name_and_numbers(groups.front().name);
+  const bool counted = std::all_of(groups.begin(), groups.end(), [&, &name = alike](const Hdf5Link& group) {
+    return name_and_numbers(group.name).first == name;
+  });
+  std::sort(groups.begin(), groups.end(), [&](const Hdf5Link& a, const Hdf5Link& b) {
+    if (!counted) return a.address < b.address;
+    const auto numbers_a = name_and_numbers(a.name).second, numbers_b = name_and_numbers(b.name).second;
+    return numbers_a != numbers_b ? numbers_a < numbers_b : a.name < b.name;
+  });
+}
+
 // Finds the sets of one file. One thread at a time.
 class SetFinder {
  public:
@@ -209,10 +246,9 @@ class SetFinder {
                                            " groups; packtrain takes a group for a split, not for a sample: "
                                            "read it by h5py and pack the samples");
     }
-    // In the order in which they were made: writers lay headers out one behind the other.
-    std::sort(groups.begin(), groups.end(),
-              [](const Hdf5Link& a, const Hdf5Link& b) { return a.address < b.address; });
+    sort_groups(groups);
     for (const Hdf5Link& group : groups) PACKTRAIN_TRY(add_group(group.name, group.address, nullptr));
+    drop_weak_root();
     for (Strength strength : {Strength::strong, Strength::weak}) {
       auto sets = pick(strength);
       if (!sets.empty()) return sets;
@@ -234,7 +270,17 @@ class SetFinder {
       of_root = set.split.empty();
       sets.push_back(std::move(set));
     }
+    if (sets.empty()) return sets;
+    std::vector<std::string>& left_out = sets.front().left_out;
+    if (!of_root) left_out.insert(left_out.end(), of_no_split_.begin(), of_no_split_.end());
     return sets;
+  }
+
+  // Arrays of the root alone, such as a mean, are no samples where groups are called as splits are.
+  void drop_weak_root() {
+    const bool splits = std::any_of(found_.begin(), found_.end(),
+                                    [](const auto& one) { return is_split_name(one.second.split); });
+    if (splits && found_.front().second.split.empty()) found_.erase(found_.begin());
   }
 
   Status add_group(const std::string& name, uint64_t address, std::vector<Hdf5Link>* groups) {
@@ -252,33 +298,68 @@ class SetFinder {
       if (!seen_.insert(link.address).second) continue;  // a second name of the same object
       PACKTRAIN_ASSIGN(object, file_.object(link.address));
       if (object.is_group && groups != nullptr) groups->push_back(link);
-      if (object.is_group && groups == nullptr && deeper_.size() < kNamed)
-        deeper_.push_back(name + "/" + link.name);
+      if (object.is_group && groups == nullptr && deeper_.size() < kNamed) {
+        deeper_.push_back(link);
+        deeper_.back().name.insert(0, name + "/");
+      }
       if (!object.is_dataset) continue;
       if (names_.size() < kNamed) names_.push_back(name.empty() ? link.name : name + "/" + link.name);
       ++names_count_;
       datasets.emplace(link.name, std::move(object));
     }
-    return name.empty() && are_divided(datasets) ? add_splits(std::move(datasets))
-                                                 : add_set(name, std::move(datasets)).status();
+    if (!name.empty()) return add_set(name, std::move(datasets)).status();
+    const std::vector<SplitCandidate> candidates = split_candidates(datasets);
+    PACKTRAIN_ASSIGN(divided, are_divided(candidates));
+    for (const SplitCandidate& array : candidates) {
+      if (!divided || array.split.empty()) of_no_split_.push_back(array.name);
+    }
+    if (divided) return add_splits(std::move(datasets));
+    const bool splits = groups != nullptr && std::any_of(groups->begin(), groups->end(), [](const auto& one) {
+                          return is_split_name(one.name);
+                        });
+    if (splits) std::erase_if(datasets, [](const auto& one) { return is_class_list(one.first); });
+    return add_set(name, std::move(datasets)).status();
   }
 
-  // Whether every column says in its name for which split it is: x_train, y_train, ...
-  static bool are_divided(const Datasets& datasets) {
-    size_t columns = 0;
+  static std::optional<std::pair<std::string, std::string>> divide(const std::string& name,
+                                                                   const Datasets& datasets) {
+    return divide_split(name, [&](const std::string& other) { return datasets.contains(other); });
+  }
+
+  // The datasets of the root, as far as they may be columns.
+  static std::vector<SplitCandidate> split_candidates(const Datasets& datasets) {
+    std::vector<SplitCandidate> candidates;
     for (const auto& [name, dataset] : datasets) {
       if (dataset.shape.empty()) continue;
-      if (!divide_split(name)) return false;
-      ++columns;
+      SplitCandidate mine{.name = name, .samples = hdf5_rows(dataset)};
+      if (auto parts = divide(name, datasets)) {
+        mine.column = parts->first;
+        mine.split = parts->second;
+      }
+      const auto offsets = datasets.find(name + std::string(kOffsetsSuffix));
+      const bool ragged = offsets != datasets.end() && is_integer_vector(offsets->second) &&
+                          hdf5_rows(offsets->second) > 0 && is_vector(dataset) && is_fixed(dataset.type);
+      if (ragged) mine.samples = hdf5_rows(offsets->second) - 1;
+      const bool helps =
+          std::any_of(std::begin(kHelperSuffixes), std::end(kHelperSuffixes), [&](auto suffix) {
+            return name.ends_with(suffix) && datasets.contains(name.substr(0, name.size() - suffix.size()));
+          });
+      if (helps) continue;
+      const ColumnKind kind = column_kind(dataset);
+      mine.payload = ragged || !is_vector(dataset) || kind == ColumnKind::bytes;
+      mine.role = !ragged && column_role(mine.split.empty() ? name : mine.column, kind) != ColumnRole::field;
+      candidates.push_back(std::move(mine));
     }
-    return columns > 0;
+    return candidates;
   }
 
   // A split of the root that has no labels counts as much as those that have some.
   Status add_splits(Datasets&& datasets) {
     std::map<std::pair<bool, std::string>, Datasets> splits;
+    std::map<std::string, std::optional<std::pair<std::string, std::string>>> names;
+    for (const auto& [name, dataset] : datasets) names[name] = divide(name, datasets);
     for (auto& [name, dataset] : datasets) {
-      const auto parts = divide_split(name);
+      const auto parts = names.at(name);
       if (!parts) continue;
       splits[{!is_first_split(parts->second), parts->second}].emplace(parts->first, std::move(dataset));
     }
@@ -309,17 +390,41 @@ class SetFinder {
     return strength;
   }
 
-  std::string deeper_in_words() const {
-    if (deeper_.empty()) return "";
-    return " there, and the groups " + names_in_words(deeper_, deeper_.size()) +
+  // Adds the groups at or below one that hold datasets, down to a depth that no one nests data to.
+  void find_data(const Hdf5Link& link, int depth, std::vector<std::string>& paths) {
+    if (depth == 0 || paths.size() == kNamed) return;
+    const auto group = file_.object(link.address);
+    if (!group.ok() || !group->is_group || !group->trouble.ok()) return;
+    const auto links = file_.links(*group);
+    if (!links.ok()) return;
+    bool data = false;
+    for (Hdf5Link below : *links) {
+      if (++opened_ > kMostObjects) break;
+      if (!seen_.insert(below.address).second) continue;
+      const auto object = file_.object(below.address);
+      if (!object.ok()) continue;
+      if (object->is_dataset && !data) paths.push_back(link.name);
+      data = data || object->is_dataset;
+      below.name.insert(0, link.name + "/");
+      if (object->is_group) find_data(below, depth - 1, paths);
+    }
+  }
+
+  std::string deeper_in_words() {
+    constexpr int kDeepest = 16;
+    std::vector<std::string> with_data;
+    for (const Hdf5Link& group : deeper_) find_data(group, kDeepest, with_data);
+    if (with_data.empty()) return "";
+    return " there, and the groups " + names_in_words(with_data, with_data.size()) +
            " below, which are not read: copy what they hold to groups of the top, such as train and val "
            "(h5copy "
            "-i IN -s " +
-           printable(deeper_.front()) + " -o OUT -d train)";
+           printable(with_data.front()) + " -o OUT -d train)";
   }
 
   static constexpr size_t kNamed = 5;
-  std::vector<std::string> deeper_;  // groups inside of groups, for a message
+  std::vector<std::string> of_no_split_;  // datasets of the root, where groups or other names have the splits
+  std::vector<Hdf5Link> deeper_;          // groups inside of groups, for a message
   Hdf5File& file_;
   std::vector<std::pair<Strength, Hdf5Set>> found_;
   std::set<uint64_t> seen_;         // addresses of objects

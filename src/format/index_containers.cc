@@ -154,10 +154,9 @@ Status unite_labels(std::span<const ContainerPath> containers, std::span<const C
   return {};
 }
 
-}  // namespace
-
-Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
-                                      const IndexOptions& options) {
+// index_containers, but for the note on labels, of which there is one for all containers.
+Result<IndexBuilder> index_all(Storage& storage, std::span<const ContainerPath> containers,
+                               const IndexOptions& options) {
   size_t known_damage = options.damage ? options.damage->size() : 0;
   const MembersLeftOut known_links = options.links ? *options.links : MembersLeftOut();
   const MembersLeftOut known_files =
@@ -191,7 +190,20 @@ Result<IndexBuilder> index_containers(Storage& storage, std::span<const Containe
   if (options.without_extension) *options.without_extension = known_files;
   IndexOptions again = options;
   again.classes = &classes;
+  if (options.without_number) *options.without_number = {};
   return walk(storage, containers, again, found);
+}
+
+}  // namespace
+
+Result<IndexBuilder> index_containers(Storage& storage, std::span<const ContainerPath> containers,
+                                      const IndexOptions& options) {
+  MembersLeftOut without_number;
+  IndexOptions mine = options;
+  mine.without_number = &without_number;
+  PACKTRAIN_ASSIGN(builder, index_all(storage, containers, mine));
+  if (without_number.count > 0) add_note(options, without_number_in_words(without_number));
+  return builder;
 }
 
 // Read from the finished index, whose hashes of keys are sorted already.

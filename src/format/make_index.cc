@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/json.h"
 #include "base/words.h"
 #include "format/checksum.h"
 #include "format/index_containers.h"
@@ -62,6 +63,10 @@ Result<std::string> advice_for_folder(Storage& storage, std::string folder) {
     return true;
   }));
   const std::string name = printable(folder);
+  if (const std::string tables = saved_tables(storage, folder); !tables.empty()) {
+    return "it was saved by Hugging Face's save_to_disk: index its tables: packtrain index " + tables +
+           " --out " + name + ".packtrain";
+  }
   if (dataset) return "if it is a dataset it has an index already: packtrain info " + name;
   if (suffixes.empty()) return "pack it: packtrain pack " + name + " OUT";
   return "index the containers in it: packtrain index '" + name + "/*" + std::string(*suffixes.begin()) + "'";
@@ -92,6 +97,35 @@ std::string columns_in_words(const MembersLeftOut& columns) {
   if (columns.count == 0) return "";
   return counted(columns.count, "column") +
          " left out, as neither a field nor a label: " + names_in_words(columns.names, columns.count);
+}
+
+std::string without_number_in_words(const MembersLeftOut& labels) {
+  if (labels.count == 0) return "";
+  return counted(labels.count, "sample") +
+         (labels.count == 1 ? " has no label, as its cls is no whole number: "
+                            : " have no label, as their cls is no whole number: ") +
+         names_in_words(labels.names, labels.count) +
+         "; classes with names are folders, or a column of a list (.csv)";
+}
+
+std::string saved_tables(Storage& storage, std::string_view folder) {
+  while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
+  const std::string path(folder);
+  // Beside the data there may be tables of its cache, such as cache-….arrow.
+  const auto tables = [](const std::string& of) { return "'" + printable(of) + "/data-*.arrow'"; };
+  if (storage.stat(path + "/state.json").ok() && storage.stat(path + "/dataset_info.json").ok())
+    return tables(path);
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const auto text = read_whole(storage, path + "/dataset_dict.json", kMostBytes);
+  const auto about = text.ok() ? Json::parse(*text) : Result<Json>(text.status());
+  if (!about.ok()) return "";
+  std::string all;
+  for (const Json& split : (*about)["splits"].items()) {
+    const std::string& name = split.as_string();
+    if (!check_split_name(name).ok() || !storage.stat(path + "/" + name + "/state.json").ok()) continue;
+    all += (all.empty() ? "" : " ") + name + "=" + tables(path + "/" + name);
+  }
+  return all;
 }
 
 Result<MakeIndexReport> make_index(Storage& storage, std::span<const std::string> containers,

@@ -127,12 +127,14 @@ std::string inner_npy(std::string_view folder) {
   return std::string(folder).append("/").append(kNpyRows);
 }
 
-// Whether a folder holds the two files, or the first of them, and nothing else.
+// Whether a folder holds the two files, or the first of them, and nothing else but indexes of them, which
+// packtrain puts beside what it indexes.
 bool is_pair(Storage& storage, std::string_view folder) {
   if (!storage.stat(inner_npy(folder)).ok()) return false;  // a folder is asked often, and rarely is one
   bool others = false;
   const Status listed = storage.list(folder, [&](FolderEntry&& entry) {
-    others = others || (entry.name != kNpyRows && entry.name != kNpyLabels);
+    const bool index = entry.kind == FileKind::folder && entry.name.ends_with(".packtrain");
+    others = others || (entry.name != kNpyRows && entry.name != kNpyLabels && !index);
     return !others;
   });
   return listed.ok() && !others;

@@ -284,8 +284,11 @@ class ParquetIndexer {
         path = text(paths[i], row);
         if (path.empty()) path.assign(key).append(".").append(names.name(i));
         add_value(names.name(i), value, blocks[i], path);
-        if (roles_.fields[i] == roles_.label_text && value.bytes <= kLabelBytes)
-          out_.set_label(parse_label(as_bytes(text(values[i], row))).value_or(kNoLabel));
+        if (roles_.fields[i] != roles_.label_text) continue;
+        std::optional<int64_t> label;
+        if (value.bytes <= kLabelBytes) label = parse_label(as_bytes(text(values[i], row)));
+        if (label) out_.set_label(*label);
+        if (!label && options_.without_number != nullptr) note_left_out(key, *options_.without_number);
       }
       if (!numbers.empty()) out_.set_label(numbers[row]);
       PACKTRAIN_TRY(out_.end_sample());

@@ -45,6 +45,8 @@ class ZarrIndexer {
       std::string name = node.folder.empty() ? std::string(kBareArrayField) : node.folder;
       std::replace(name.begin(), name.end(), '/', '_');
       PACKTRAIN_ASSIGN(column, zarr_column(storage_, store_, node.folder, std::move(name), *array));
+      if (const size_t slash = node.folder.find('/'); slash != std::string::npos)
+        column.split = node.folder.substr(0, slash);
       table.arrays.push_back(std::move(column));
     }
     table.files = store_.files;

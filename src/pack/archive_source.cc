@@ -296,8 +296,14 @@ Status add_shard_members(ScanContext& context, const Source& source, const Membe
   spec.path = source.path;
   spec.format = "webdataset";
   const uint32_t shard = builder.add_shard(std::move(spec));
-  const Status grouped = list.add_samples(Adjacency::required, shard, {}, builder);
+  MembersLeftOut without_number;
+  IndexOptions options;
+  options.without_number = &without_number;
+  const Status grouped = list.add_samples(Adjacency::required, shard, options, builder);
   if (!grouped.ok()) return grouped.at(printable(source.path));
+  if (without_number.count > 0)
+    context.out.catalog().warnings.push_back(printable(source.path) + ": " +
+                                             without_number_in_words(without_number));
   PACKTRAIN_ASSIGN(dataset, Dataset::from_memory(context.storage, "", builder.finish()));
   return add_samples_of(context, source, *dataset,
                         [&](uint64_t, uint32_t, const FieldLocation& location, Cell& cell) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/words.h"
@@ -97,7 +98,15 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
     return Status(Code::invalid, "is neither a file nor a folder; name one").at(printable(path));
   if (holds_dataset(storage, path)) return SourceKind::container;
   const auto format = recognise_format(storage, path);  // a container that is a folder, such as LMDB
-  return format.ok() ? SourceKind::container : SourceKind::tree;
+  if (format.ok()) return SourceKind::container;
+  const std::string tables = saved_tables(storage, path);
+  if (tables.empty()) return SourceKind::tree;
+  return Status(
+             Code::unsupported,
+             "was saved by Hugging Face's save_to_disk, and its files are tables, not samples; pack those: "
+             "packtrain pack " +
+                 tables + " OUT")
+      .at(printable(path));
 }
 
 bool has_columns(SourceKind kind) {
@@ -159,18 +168,38 @@ Status add_source(ScanContext& context, const Source& source, SourceKind kind, L
   return {};
 }
 
-// A folder of shards is packed as what it is, a folder of files; the user may have meant what is in them.
+// A folder of containers is packed as what it is, a folder of files; the user may have meant what is in them.
+// A tar is rarely a sample; files of the other kinds may be, where there are few of them among others.
 void warn_of_archives(Catalog& catalog, const Source& source, size_t first_sample) {
-  const auto tar = std::find(catalog.fields.begin(), catalog.fields.end(), "tar");
-  if (tar == catalog.fields.end()) return;
-  const auto field = static_cast<uint16_t>(tar - catalog.fields.begin());
-  uint64_t archives = 0;
-  for (size_t i = first_sample; i < catalog.samples.size(); ++i)
-    archives += catalog.cells[catalog.samples[i].first_cell].field == field;
-  if (archives > 0)
-    catalog.warnings.push_back(printable(source.path) + " holds " + count_in_words(archives) +
-                               " .tar files, which are packed as they are; give \"" + printable(source.path) +
-                               "/*.tar\" to pack what is in them");
+  constexpr std::string_view kContainers[] = {"tar", "arrow", "parquet",  "h5",  "hdf5",
+                                              "npz", "mdb",   "squashfs", "sqfs"};
+  struct Found {
+    uint64_t count = 0;
+    NameRef first;
+  };
+  std::map<std::string_view, Found> found;
+  std::vector<Found*> of_field;
+  for (const std::string& field : catalog.fields) {
+    const bool container =
+        std::find(std::begin(kContainers), std::end(kContainers), field) != std::end(kContainers);
+    of_field.push_back(container ? &found[field] : nullptr);
+  }
+  for (size_t i = first_sample; i < catalog.samples.size(); ++i) {
+    const Cell& cell = catalog.cells[catalog.samples[i].first_cell];
+    Found* mine = of_field[cell.field];
+    if (mine != nullptr && mine->count++ == 0) mine->first = cell.path;
+  }
+  const uint64_t samples = catalog.samples.size() - first_sample;
+  for (const auto& [field, mine] : found) {
+    if (mine.count == 0 || (field != "tar" && 2 * mine.count <= samples)) continue;
+    const std::string path = source.path + "/" + std::string(catalog.name(mine.first));
+    const std::string folder = path.substr(0, path.rfind('/'));
+    catalog.warnings.push_back(
+        printable(source.path) + " holds " + counted(mine.count, "." + std::string(field) + " file") + ", " +
+        (mine.count == 1 ? "which is packed as it is" : "which are packed as they are, a sample each") +
+        "; to pack what is in " + (mine.count == 1 ? "it" : "them") + ", give \"" + printable(folder) +
+        (field == "mdb" ? "" : "/*." + std::string(field)) + "\"");
+  }
 }
 
 // They are packed as they are, and whoever decodes them fails.

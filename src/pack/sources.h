@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +34,9 @@ struct Source {
 
 // Trees. `fill` completes a cell of the listed file whose position it gets: origin, source, size.
 using FillCell = std::function<void(size_t file, Cell& cell)>;
-// What the listed file, a .cls beside its sample, says; kNoLabel if that is no whole number.
-using LabelOf = std::function<int64_t(size_t file)>;
+// What the listed file, a .cls beside its sample, says: kNoLabel if that is no whole number, nothing if it
+// was not read.
+using LabelOf = std::function<std::optional<int64_t>(size_t file)>;
 struct TreeOptions {
   // An archive of one folder (tar cf photos.tar photos) has that folder's content as its tree.
   bool enter_lone_folder = false;

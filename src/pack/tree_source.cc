@@ -23,6 +23,7 @@
 #include "base/threads.h"
 #include "base/words.h"
 #include "format/grouping.h"
+#include "format/table.h"
 #include "pack/file_facts.h"
 #include "pack/sources.h"
 #include "pack/stems.h"
@@ -147,6 +148,8 @@ class TreeBuilder {
     for (const auto& [split, files] : outside_classes_)
       catalog_.warnings.push_back("the split \"" + printable(split) + "\" has " + counted(files, "file") +
                                   " in no class folder, packed without a label");
+    if (without_number_.count > 0)
+      catalog_.warnings.push_back(printable(source_.path) + ": " + without_number_in_words(without_number_));
     if (own_labels_ > 0)
       catalog_.warnings.push_back(
           printable(source_.path) + " holds " + counted(own_labels_, ".cls file") +
@@ -166,7 +169,8 @@ class TreeBuilder {
   bool is_labelled_folder(const Shape& shape) const {
     if (shape.files_at_top > 0 || shape.folders.size() != 1 || is_split_name(shape.folders[0])) return false;
     for (size_t i = 0; i < listing_.files.size(); ++i)
-      if (is_label_file(path_of(listing_.files[i])) && label_of_(i) != kNoLabel) return true;
+      if (is_label_file(path_of(listing_.files[i])) && label_of_(i).value_or(kNoLabel) != kNoLabel)
+        return true;
     return false;
   }
 
@@ -260,7 +264,9 @@ class TreeBuilder {
         name = "source.cls";
         ++own_labels_;
       } else if (name == "cls") {
-        context_.out.set_label(label_of_(number));
+        const std::optional<int64_t> said = label_of_(number);
+        context_.out.set_label(said.value_or(kNoLabel));
+        if (said == kNoLabel) note_left_out(path_of(file), without_number_);
       }
       if (name == "source.cls" && context_.out.has_field(name))
         return Status(
@@ -288,6 +294,7 @@ class TreeBuilder {
   Catalog& catalog_;
   size_t skip_ = 0;  // bytes of every path that name no part of the tree
   bool split_tree_ = false, class_tree_ = false, has_classes_ = false;
+  MembersLeftOut without_number_;                    // .cls files that are no label
   uint64_t own_labels_ = 0;                          // .cls files of samples whose folder is their class
   std::map<std::string, uint64_t> outside_classes_;  // files of splits that lie in no class
 };
@@ -304,26 +311,25 @@ void add_skipped(const Skipped& from, Skipped& to) {
 
 // What the .cls files of a tree without classes say, by position in the listing; empty if they say nothing.
 // A file that cannot be read here says nothing: packing it will tell why.
-Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source& source,
-                                              const Listing& listing) {
+Result<std::vector<std::optional<int64_t>>> read_label_files(ScanContext& context, const Source& source,
+                                                             const Listing& listing) {
+  using Labels = std::vector<std::optional<int64_t>>;
   const std::string_view names = context.out.catalog().names;
   std::vector<size_t> files;
   for (size_t i = 0; i < listing.files.size(); ++i)
     if (is_label_file(Listing::path(names, listing.files[i]))) files.push_back(i);
   const Shape shape = shape_of(names, listing, 0);
-  if (files.empty() || has_classes(names, listing, 0, shape, are_splits(shape, source)))
-    return std::vector<int64_t>();
-  std::vector<int64_t> labels(listing.files.size(), kNoLabel);
+  if (files.empty() || has_classes(names, listing, 0, shape, are_splits(shape, source))) return Labels();
+  Labels labels(listing.files.size());
   std::atomic<size_t> next{0};
   std::atomic<bool> stop{false};
   Status stopped;  // written by the one thread that reports
-  std::atomic<uint64_t> without_number{0};
   const auto read_one = [&](size_t file) {
     const std::string path = source.path + "/" + std::string(Listing::path(names, listing.files[file]));
     const auto text = read_whole(context.storage, path, kLabelBytes);
-    if (!text.ok()) return;
-    labels[file] = parse_label(as_bytes(*text)).value_or(kNoLabel);
-    if (labels[file] == kNoLabel) ++without_number;
+    const bool too_long = !text.ok() && text.status().code() == Code::invalid;
+    if (text.ok()) labels[file] = parse_label(as_bytes(*text)).value_or(kNoLabel);
+    if (too_long) labels[file] = kNoLabel;
   };
   const uint64_t workers =
       is_far(source.path) ? std::clamp<uint64_t>(files.size() / 4, 1, context.options.stats_in_flight) : 1;
@@ -336,12 +342,6 @@ Result<std::vector<int64_t>> read_label_files(ScanContext& context, const Source
     }
   });
   if (!stopped.ok()) return stopped;
-  if (without_number > 0)
-    context.out.catalog().warnings.push_back(printable(source.path) + " holds " +
-                                             counted(without_number, ".cls file") +
-                                             " without a whole number, so their samples have no label; "
-                                             "classes with names are folders, or a column "
-                                             "of a list (.csv)");
   return labels;
 }
 
@@ -393,7 +393,7 @@ Status add_walked_tree(ScanContext& context, const Source& source, Listing& list
     }
   };
   return add_tree(context, source, listing, {}, fill,
-                  [&](size_t file) { return labels.empty() ? kNoLabel : labels[file]; });
+                  [&](size_t file) { return labels.empty() ? std::nullopt : labels[file]; });
 }
 
 }  // namespace packtrain

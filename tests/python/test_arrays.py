@@ -290,3 +290,18 @@ def test_damage_in_a_stacked_array_is_told_by_whoever_reads_it(
 
 def size_of(path: Path) -> int:
     return path.stat().st_size
+
+
+def test_a_pair_stays_one_beside_indexes_of_it(tmp_path: Path) -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    (tmp_path / "pair").mkdir()
+    np.save(tmp_path / "pair" / "x.npy", rows)
+    np.save(tmp_path / "pair" / "y.npy", np.arange(3))
+    pt.index(tmp_path / "pair" / "x.npy")
+    with pytest.warns(UserWarning, match="indexed 3 samples"):
+        data = pt.Dataset(tmp_path / "pair", cache=False)
+    assert data.labels.tolist() == [0, 1, 2]
+    pt.pack(tmp_path / "pair", tmp_path / "out", order="source", sync=False)
+    packed = pt.Dataset(tmp_path / "out")
+    assert packed.labels.tolist() == [0, 1, 2]
+    assert [packed.field(number, "data") for number in range(3)] == [row.tobytes() for row in rows]

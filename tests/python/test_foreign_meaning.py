@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import packtrain as pt
 import pytest
+from helpers import Command
 
 
 def named_table(columns: dict[str, Any], classes: dict[str, list[str]]) -> Any:
@@ -86,9 +88,23 @@ def test_columns_of_named_classes_are_labels_before_those_only_called_so(tmp_pat
     assert any("`coarse_label` holds labels too" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_texts_called_cls_that_are_no_number_are_told_of(tmp_path: Path, suffix: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"txt": ["a", "b", "c"], "cls": [" 3\n", "cat", None], "key": ["x", "y", "z"]})
+    path = write_table(tmp_path / f"a.{suffix}", table)
+    (note,) = pt.index(path).notes
+    assert "1 sample has no label, as its cls is no whole number: y; classes with names are folders" in note
+    assert pt.Dataset(path).labels.tolist() == [3, pt.NO_LABEL, pt.NO_LABEL]
+
+
 def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     if path.suffix == ".npz":
         np.savez(path, **arrays)
+    elif path.suffix == ".zarr":
+        root = pytest.importorskip("zarr").create_group(path)
+        for name, array in arrays.items():
+            root.create_array(name, data=array, chunks=array.shape)
     else:
         h5py = pytest.importorskip("h5py")
         with h5py.File(path, "w") as file:
@@ -184,3 +200,121 @@ def test_archives_without_samples_are_told(tmp_path: Path) -> None:
     report = pt.index(write_tar(tmp_path / "empty.tar", {}))
     assert report.samples == 0
     assert any("no samples" in note for note in report.notes)
+
+
+ASIDE = {"classes": np.arange(3), "mean": np.zeros((5, 4), np.float32)}
+
+
+def write_splits(path: Path, kind: str, sizes: dict[str, int], beside: dict[str, Any]) -> Path:
+    """Rows and labels of each split, under names (x_train) or in groups (train/x)."""
+    arrays, first = dict(beside), 0
+    for split, size in sizes.items():
+        name = "{1}/{0}" if kind == "groups" else "{0}_{1}"
+        rows = np.arange(first, first + size)
+        arrays[name.format("x", split)] = np.repeat(rows.astype(np.float32), 4).reshape(size, 4)
+        arrays[name.format("y", split)] = rows
+        first += size
+    return write_arrays(path, arrays)
+
+
+@pytest.mark.parametrize("sizes", [(12, 8), (10, 10)], ids=str)
+@pytest.mark.parametrize("beside", [*ASIDE, "both"])
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    [("npz", "names"), ("h5", "names"), ("h5", "groups"), ("zarr", "names"), ("zarr", "groups")],
+)
+def test_an_array_beside_those_of_splits_is_left_out(
+    tmp_path: Path, suffix: str, kind: str, beside: str, sizes: tuple[int, int]
+) -> None:
+    more = ASIDE if beside == "both" else {beside: ASIDE[beside]}
+    of_splits = dict(zip(("train", "test"), sizes, strict=True))
+    path = write_splits(tmp_path / f"a.{suffix}", kind, of_splits, more)
+    assert pt.index(path).columns_left_out == list(more)
+    data = pt.Dataset(path)
+    assert dict(data.splits) == of_splits
+    assert data.fields == ["x"]
+    assert sorted(data.labels.tolist()) == list(range(20))
+    for number, label in enumerate(data.labels.tolist()):
+        assert data.field(number, "x") == np.full(4, label, np.float32).tobytes()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "zarr"])
+def test_an_array_that_may_belong_to_all_splits_is_refused(tmp_path: Path, suffix: str) -> None:
+    more = {"ids": np.arange(10)}
+    path = write_splits(tmp_path / f"a.{suffix}", "names", {"train": 10, "test": 10}, more)
+    with pytest.raises(pt.UnsupportedError, match="it is not clear whether there is a table for each split"):
+        pt.Dataset(path, cache=False)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "zarr"])
+def test_masks_named_after_splits_are_columns(tmp_path: Path, suffix: str) -> None:
+    masks = {
+        f"{split}_mask": np.arange(6) % 3 == number for number, split in enumerate(("train", "val", "test"))
+    }
+    path = write_arrays(tmp_path / f"a.{suffix}", {"x": np.eye(6), "y": np.arange(6), **masks})
+    data = pt.Dataset(path, cache=False)
+    assert len(data) == 6
+    assert data.fields == sorted(["x", *masks])
+    assert data.labels.tolist() == list(range(6))
+    assert data.field(1, "val_mask") == b"\1"
+
+
+def test_offsets_go_with_the_bytes_of_their_split(tmp_path: Path) -> None:
+    arrays = {}
+    for split, blobs in (("train", [b"ab", b"c"]), ("test", [b"", b"def"])):
+        arrays[f"jpg_{split}"] = np.frombuffer(b"".join(blobs), np.uint8)
+        arrays[f"jpg_{split}_offsets"] = np.cumsum([0] + [len(blob) for blob in blobs])
+    for suffix in ("npz", "h5"):
+        data = pt.Dataset(write_arrays(tmp_path / f"a.{suffix}", arrays), cache=False)
+        assert data.splits == {"train": 2, "test": 2}
+        assert [data.field(number, "jpg") for number in range(4)] == [b"ab", b"c", b"", b"def"]
+
+
+def write_saved(folder: Path, rows: dict[str, Any]) -> None:
+    """What save_to_disk of Hugging Face writes of one dataset; the cache comes with its first use."""
+    pa = pytest.importorskip("pyarrow")
+    folder.mkdir(parents=True)
+    for name in ("data-00000-of-00001.arrow", "cache-1a2b.arrow"):
+        with (
+            pa.OSFile(str(folder / name), "wb") as sink,
+            pa.ipc.new_stream(sink, pa.table(rows).schema) as out,
+        ):
+            out.write_table(pa.table(rows))
+    for name in ("state.json", "dataset_info.json"):
+        (folder / name).write_text("{}")
+
+
+def test_a_saved_dataset_of_hugging_face_is_refused_with_the_command_that_works(
+    tmp_path: Path, command: Command
+) -> None:
+    write_saved(tmp_path / "dd/train", {"text": ["a", "b"], "label": [0, 1]})
+    write_saved(tmp_path / "dd/test", {"text": ["c"], "label": [1]})
+    (tmp_path / "dd/dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for folder, splits in (("dd", {"train": 2, "test": 1}), ("dd/train", {"all": 2})):
+        for verb in ("index", "pack"):
+            out = ["OUT"] if verb == "pack" else []
+            refused = command(verb, folder, *out, cwd=tmp_path)
+            assert refused.code == 2
+            assert "save_to_disk" in refused.last_line
+            advised = refused.last_line[refused.last_line.index(f"packtrain {verb} ") :]
+            words = shlex.split(advised)[1:]
+            made = tmp_path / folder.replace("/", "-") / verb
+            if verb == "pack":
+                words[-1] = str(made)
+            else:
+                words[words.index("--out") + 1] = str(made)
+            assert command(*words, cwd=tmp_path).code == 0
+            expected = splits if verb == "index" or len(splits) > 1 else {"train": 2}
+            assert dict(pt.Dataset(made).splits) == expected
+            assert sum(pt.Dataset(made).labels.tolist()) == len(splits)
+
+
+def test_a_tree_of_containers_is_told_of(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "tables/deep").mkdir(parents=True)
+    for number in range(3):
+        write_table(tmp_path / f"tables/deep/{number}.arrow", pa.table({"text": ["a"]}))
+    (tmp_path / "tables/deep/readme.txt").write_text("x")
+    report = pt.pack(tmp_path / "tables", tmp_path / "out", sync=False)
+    told = "holds 3 .arrow files, which are packed as they are, a sample each; to pack what is in them, give"
+    assert any(f'{told} "{tmp_path}/tables/deep/*.arrow"' in warning for warning in report.warnings)

@@ -580,3 +580,26 @@ def test_a_split_without_labels_beside_one_that_has_some(tmp_path: Path) -> None
     data = pt.Dataset(tmp_path / "a.h5")
     assert dict(data.splits) == {"train": 4, "test": 2}
     assert data.labels.tolist() == [0, 1, 2, 3, pt.NO_LABEL, pt.NO_LABEL]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_groups_that_are_counted_up_come_in_the_order_of_their_numbers(libver: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        for number in range(12):
+            file[f"fold{number}/images"], file[f"fold{number}/labels"] = np.eye(2), np.full(2, number)
+    data = pt.Dataset(tmp_path / "a.h5")
+    assert list(data.splits) == [f"fold{number}" for number in range(12)]
+    assert data.labels.tolist() == [number for number in range(12) for _ in range(2)]
+
+
+def test_advice_for_nested_groups_names_those_that_hold_the_data(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in ("a/b/c", "a/b/d/e"):
+            file[f"{name}/images"], file[f"{name}/labels"] = np.eye(5), np.arange(5)
+    with pytest.raises(
+        pt.UnsupportedError, match=r"the groups a/b/c, a/b/d/e below.*-s a/b/c -o OUT -d train"
+    ):
+        pt.Dataset(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file, h5py.File(tmp_path / "b.h5", "w") as out:
+        file.copy("a/b/c", out, name="train")
+    assert dict(pt.Dataset(tmp_path / "b.h5").splits) == {"train": 5}

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import pickle
+import re
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -475,8 +477,29 @@ def test_files_of_a_split_beside_its_classes_are_told_of(tree: Path, tmp_path: P
 def test_label_files_without_a_number_are_told_of(tmp_path: Path) -> None:
     files = {"1.jpg": b"\xff\xd8\xff", "1.cls": b"cat", "2.jpg": b"\xff\xd8\xff", "2.cls": b"7"}
     report = pt.pack(write_tree(tmp_path / "flat", files), tmp_path / "out", sync=False)
-    assert any("1 .cls file without a whole number" in warning for warning in report.warnings)
+    told = "1 sample has no label, as its cls is no whole number: 1.cls; classes with names are folders"
+    assert any(told in warning for warning in report.warnings)
     assert sorted(pt.Dataset(tmp_path / "out").labels.tolist()) == [pt.NO_LABEL, 7]
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".zip"])
+def test_labels_of_archives_that_are_no_number_are_told_of(tmp_path: Path, suffix: str) -> None:
+    texts = [b" 3\n", b"cat", b"1.0", b"a name of more than twenty letters", b"\t5"]
+    members: dict[str, bytes] = {}
+    for number, text in enumerate(texts):
+        members |= {f"{number}.jpg": b"\xff\xd8\xff", f"{number}.cls": text}
+    folder = write_tree(tmp_path / "members", members)
+    kind = {".tar": "tar", ".tar.gz": "gztar", ".zip": "zip"}[suffix]
+    archive = shutil.make_archive(str(tmp_path / "a"), kind, folder)
+    told = re.compile(r"3 samples have no label, as their cls is no whole number: (\./)?[123]\.cls, ")
+    labels = [pt.NO_LABEL, pt.NO_LABEL, pt.NO_LABEL, 3, 5]
+    report = pt.pack(archive, tmp_path / "out", sync=False)
+    assert len([warning for warning in report.warnings if told.search(warning)]) == 1, report.warnings
+    assert sorted(pt.Dataset(tmp_path / "out").labels.tolist()) == labels
+    if suffix != ".tar.gz":
+        with pytest.warns(UserWarning, match=told.pattern):
+            assert sorted(pt.Dataset(archive, cache=False).labels.tolist()) == labels
+        assert len([note for note in pt.index(archive).notes if told.search(note)]) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"path_column": "tree/ant/000.jpg", "label_column": "0"}])
