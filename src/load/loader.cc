@@ -208,8 +208,8 @@ Status DatasetLoader::settle_bad(Step& step) {
 Result<BatchPtr> DatasetLoader::deliver(std::unique_ptr<Step> step, double waited) {
   ++delivered_;
   consumed_ = step->consumed_after;
-  Status status;
-  if (!step->bad.empty()) status = settle_bad(*step);
+  Status status = step->refused;
+  if (status.ok() && !step->bad.empty()) status = settle_bad(*step);
   BatchPtr batch = std::move(step->batch);
   const uint64_t step_warnings = step->warnings;
   spent_ = std::move(step);
