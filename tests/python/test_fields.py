@@ -261,7 +261,10 @@ def test_a_sample_without_the_field_has_none_or_length_zero(tmp_path: Path) -> N
         (lambda: pt.Array("int64", pad=0.5), r"pad=0\.5 is no number of the type int64"),
         (lambda: pt.Array("int64", pad=float("nan")), "pad=nan is no number"),
         (lambda: pt.Array("int64", pad=float("inf")), "pad=inf is no number"),
-        (lambda: pt.Array("int64", pad=2**63), "pad=9223372036854775808 is no number .* to 9223372036854775807"),
+        (
+            lambda: pt.Array("int64", pad=2**63),
+            "pad=9223372036854775808 is no number .* to 9223372036854775807",
+        ),
         (lambda: pt.Array("uint64", pad=2**64), "pad=18446744073709551616 is no number of the type uint64"),
         (lambda: pt.Array("bool", pad=2), "pad=2 is no number of the type bool, which has 0 and 1"),
         (lambda: pt.Array("float16", pad=70000), "type float16, which goes up to 65504"),
