@@ -391,7 +391,7 @@ class Loader:
         engine = self._engine
         arguments = {**self._arguments, **taken}
         if any(self._arguments[name] != value for name, value in taken.items()):
-            engine = _core.Loader(self._parts, **arguments)
+            engine = _core.Loader(self._parts, **arguments, takes_over=True)
         start = engine.resume(text)
         self._course.generation += 1
         self._stop()
