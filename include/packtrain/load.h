@@ -96,6 +96,7 @@ struct LoadSpec {
   uint64_t memory = 0;          // most bytes for batches and read-ahead; 0: half of what is available, or
                                 // this process's part of that half:
   uint32_t processes_here = 1;  // that load on this machine at the same time, this one among them
+  bool takes_over = false;      // from a loader of the same memory, which holds it until then
   OnError on_error = OnError::raise;
   uint64_t max_errors = UINT64_MAX;  // more bad samples in one epoch are a failure, whatever on_error says
   bool check = true;                 // compare the recorded checks

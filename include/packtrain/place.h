@@ -40,6 +40,7 @@ struct Grant {
   uint32_t machine_cores = 1;
   uint64_t memory = 0;                  // the least of the machine's and every cgroup ancestor's limit
   uint64_t memory_available = 0;        // what of it is left now
+  uint64_t memory_most = 0;             // what could be had now, if all of the page cache made way
   std::string cores_from, memory_from;  // in words: "affinity", "cgroup cpu.max of /job_7"
 };
 Grant granted();

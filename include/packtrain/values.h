@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "packtrain/status.h"
 
@@ -32,6 +33,13 @@ enum class NumberType : uint8_t {
 size_t number_bytes(NumberType type);
 std::string_view number_name(NumberType type);                    // as NumPy has it: "uint16"
 std::optional<NumberType> number_type_of(std::string_view name);  // the inverse
+
+// What shorter values are padded with. Whole numbers are exact.
+using PadNumber = std::variant<int64_t, uint64_t, double>;
+// One number of any type, in as many of the bytes as the type takes.
+using NumberBits = std::array<std::byte, 16>;
+// The number as one of `type`: of floats the nearest. invalid if the type does not hold it.
+Result<NumberBits> bits_of_pad(const PadNumber& pad, NumberType type);
 
 constexpr size_t kMostAxes = 8;
 
@@ -65,7 +73,7 @@ struct ValueSpec {
   bool mono = false;                    // audio: the mean of all channels
   bool exif_orientation = false;        // image: turned upright
   bool pad = false;                     // make the values of a batch as long as the longest of them
-  double pad_with = 0;
+  PadNumber pad_with;
 
   // Whether bytes are delivered where they were read to, and at most looked at.
   bool in_place() const { return kind == ValueKind::bytes || kind == ValueKind::text; }

@@ -65,7 +65,7 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
                                           const std::string& last, const std::string& on_error,
                                           std::optional<uint64_t> max_errors, uint32_t threads,
                                           uint32_t prefetch, uint64_t memory, uint32_t processes_here,
-                                          bool check_bytes, uint32_t chains, uint64_t window_bytes,
+                                          bool takes_over, bool check_bytes, uint32_t chains, uint64_t window_bytes,
                                           uint64_t piece_bytes, std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
@@ -85,6 +85,7 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
   spec.prefetch = prefetch;
   spec.memory = memory;
   spec.processes_here = processes_here;
+  spec.takes_over = takes_over;
   spec.on_error = on_error_of(on_error);
   if (max_errors) spec.max_errors = *max_errors;
   spec.check = check_bytes;
@@ -188,7 +189,8 @@ void bind_load(nb::module_& module) {
            nb::arg("order") = "global", nb::arg("image").none() = nb::none(), nb::arg("rank") = 0,
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
-           nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("check") = true,
+           nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("takes_over") = false,
+           nb::arg("check") = true,
            nb::arg("chains") = 0, nb::arg("window_bytes") = 0, nb::arg("piece_bytes") = 0,
            nb::arg("values") = std::vector<ValueSpec>())
       .def(

@@ -2,6 +2,7 @@
 #include "packtrain/values.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/variant.h>
 
 #include "held_batch.h"
 
@@ -150,7 +151,7 @@ ValueKind kind_of(const std::string& name) {
 }
 
 ValueSpec make_spec(const std::string& kind, const std::optional<std::string>& dtype, bool mono,
-                    bool exif_orientation, std::optional<double> pad) {
+                    bool exif_orientation, std::optional<PadNumber> pad) {
   ValueSpec spec;
   spec.kind = kind_of(kind);
   if (dtype) {
@@ -163,7 +164,7 @@ ValueSpec make_spec(const std::string& kind, const std::optional<std::string>& d
   spec.mono = mono;
   spec.exif_orientation = exif_orientation;
   spec.pad = pad.has_value();
-  spec.pad_with = pad.value_or(0);
+  spec.pad_with = pad.value_or(PadNumber());
   check(spec.check());
   return spec;
 }

@@ -46,13 +46,22 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> None:
         raise InvalidError(f"{name}= is one of {', '.join(map(repr, words))}, not {value!r}")
 
 
+def number(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidError(f"{name}= is a number, not {value!r}") from None
+
+
 def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
     """So many of them, from any sequence."""
     try:
-        found = tuple(float(number) for number in value)
-    except (TypeError, ValueError):
+        found = tuple(number(name, each) for each in value)
+    except (TypeError, InvalidError):
         found = ()
-    if isinstance(value, str) or len(found) != count:
+    if isinstance(value, (str, bytes)) or len(found) != count:
         raise InvalidError(f"{name}= is {count} numbers, not {value!r}")
     return found
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Optional, Union, get_args
 
 from . import _core
 from ._numpy import np
-from .checks import MOST_OF_FEW, flag, numbers, one_of, whole_number
+from .checks import MOST_OF_FEW, flag, number, numbers, one_of, whole_number
 from .errors import CorruptError, Error, InvalidError, NotFoundError, StorageError
 
 # Of red, green and blue over ImageNet's pixels in [0, 1]: what most published models were trained with.
@@ -45,7 +45,7 @@ class ImageTransform:
         if (self.mean is None) != (self.std is None):
             raise InvalidError("mean= and std= come together: give both or neither")
         plain: dict[str, Any] = {"size": _plain_size(self.size), "dtype": _type_name(self.dtype)}
-        plain["flip"], *_ = numbers("flip", [self.flip], 1)
+        plain["flip"] = number("flip", self.flip)
         for name in ("mean", "std"):
             value = getattr(self, name)
             plain[name] = None if value is None else numbers(name, value, 3)

@@ -234,16 +234,20 @@ class Loader:
         self._engine.start(*self._start, then)
         import_numpy()  # while the first batch is made
         if self._is_over():
-            self._start = (self._start[0] + 1, 0)
+            self._start = self._after(self._start[0])
             self._engine.start(*self._start, then)
         if generation != self._course.generation:  # closed or given a state while it began
             self._engine.stop()
             self._check_newest(generation)
         self._place = self._start
-        self._start = (self._start[0] + 1 if self._shuffle else self._first_epoch, 0)
+        self._start = self._after(self._start[0])
         self._course.taken, self._steps = 0, self._engine.steps
         self._course.inside = True
         return generation
+
+    def _after(self, epoch: int) -> tuple[int, int]:
+        """Where the next iter() begins once this epoch is done."""
+        return (epoch + 1 if self._shuffle else self._first_epoch, 0)
 
     def _is_over(self) -> bool:
         """Whether a loaded state has left nothing of its epoch, for any rank."""
@@ -387,12 +391,14 @@ class Loader:
         engine = self._engine
         arguments = {**self._arguments, **taken}
         if any(self._arguments[name] != value for name, value in taken.items()):
-            engine = _core.Loader(self._parts, **arguments)
+            engine = _core.Loader(self._parts, **arguments, takes_over=True)
         start = engine.resume(text)
         self._course.generation += 1
         self._stop()
         self._use(engine)
         self._arguments, self._start, self._course.inside = arguments, start, False
+        if not self._shuffle:  # every iter() has the epoch that was set, which the state was in
+            self._first_epoch = start[0]
 
     def report(self) -> LoadReport:
         """The verdict on the run so far: `limit` in one word, figures as attributes, text when printed."""

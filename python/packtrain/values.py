@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ._core import ValueSpec
-from .checks import flag, numbers, one_of
+from .checks import flag, number, one_of
+from .errors import InvalidError
 
 
 @dataclass(frozen=True)
@@ -15,18 +17,21 @@ class Array:
     token files are; without it, a .npy file or a pickle of an array, told by content.
 
     `pad` makes the arrays of a batch as long as the longest, along the first axis, with this number behind
-    them; their own lengths are batch[name + "_length"].
+    them, which their type must hold; their own lengths are batch[name + "_length"].
     """
 
     dtype: str | None = None
     pad: float | None = None
 
     def __post_init__(self) -> None:
-        _check_pad(self.pad)
+        if self.dtype is not None and not isinstance(self.dtype, str):
+            raise InvalidError(f'dtype= is a name of NumPy\'s, such as "uint16", not {self.dtype!r}')
+        _ = self.spec  # what is wrong with it is said at once
 
     @property
     def spec(self) -> ValueSpec:
-        return ValueSpec("array" if self.dtype is None else "raw", dtype=self.dtype, pad=self.pad)
+        kind = "array" if self.dtype is None else "raw"
+        return ValueSpec(kind, dtype=self.dtype, pad=_pad_number(self.pad))
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,13 @@ class Audio:
     pad: float | None = None
 
     def __post_init__(self) -> None:
-        _check_pad(self.pad)
         one_of("dtype", self.dtype, ("float32", "int16"))
+        flag("mono", self.mono)
+        _ = self.spec  # what is wrong with it is said at once
 
     @property
     def spec(self) -> ValueSpec:
-        return ValueSpec("audio", dtype=self.dtype, mono=self.mono, pad=self.pad)
+        return ValueSpec("audio", dtype=self.dtype, mono=bool(self.mono), pad=_pad_number(self.pad))
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,21 @@ class Image:
     pad: float | None = None
 
     def __post_init__(self) -> None:
-        _check_pad(self.pad)
         flag("exif_orientation", self.exif_orientation)
+        _ = self.spec  # what is wrong with it is said at once
 
     @property
     def spec(self) -> ValueSpec:
-        return ValueSpec("image", exif_orientation=bool(self.exif_orientation), pad=self.pad)
+        orientation = bool(self.exif_orientation)
+        return ValueSpec("image", exif_orientation=orientation, pad=_pad_number(self.pad))
 
 
-def _check_pad(pad: float | None) -> None:
-    if pad is not None:
-        numbers("pad", [pad], 1)
+def _pad_number(pad: Any) -> float | None:
+    """As the engine takes it: whole numbers stay exact, as far as any type has them."""
+    if pad is None:
+        return None
+    try:
+        whole = operator.index(pad)
+    except TypeError:
+        return number("pad", pad)
+    return whole if -(2**63) <= whole < 2**64 else number("pad", whole)

@@ -173,6 +173,9 @@ Status ValueSpec::check() const {
   }
   if (pad && (in_place() || kind == ValueKind::pickle))
     return Status(Code::invalid, "only arrays, audio and images can be padded");
+  // Of the other kinds the values say which type they are of.
+  if (pad && (kind == ValueKind::raw || kind == ValueKind::audio || kind == ValueKind::image))
+    return bits_of_pad(pad_with, kind == ValueKind::image ? NumberType::uint8 : type).status();
   return {};
 }
 

@@ -124,7 +124,7 @@ std::optional<Limit> cpu_quota(const std::string& folder, const std::string& gro
 }
 
 struct MemoryLimit {
-  uint64_t bytes, left;
+  uint64_t bytes, left, most;
   std::string from;
 };
 
@@ -134,12 +134,17 @@ std::optional<MemoryLimit> memory_limit(const std::string& folder, const std::st
   if (!limit) return std::nullopt;
   const uint64_t used =
       number_in(folder + (version2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
-  // Cached file pages that nobody touched lately count as used, but make way when memory is asked for.
-  const uint64_t cached = std::min(used, number_after(read_text(folder + "/memory.stat"),
-                                                      version2 ? "inactive_file" : "total_inactive_file")
-                                             .value_or(0));
-  const uint64_t held = used - cached;
-  return MemoryLimit{*limit, *limit > held ? *limit - held : 0,
+  // Cached file pages that nobody touched lately count as used, but make way when memory is asked for; so do
+  // the others in the end, and what the kernel keeps of names.
+  const std::string stat = read_text(folder + "/memory.stat");
+  const auto of = [&](std::string_view name) { return number_after(stat, name).value_or(0); };
+  const uint64_t idle = of(version2 ? "inactive_file" : "total_inactive_file");
+  const uint64_t busy = of(version2 ? "active_file" : "total_active_file") + of("slab_reclaimable");
+  const auto without = [&](uint64_t cached) {
+    const uint64_t held = used - std::min(used, cached);
+    return *limit > held ? *limit - held : 0;
+  };
+  return MemoryLimit{*limit, without(idle), without(idle + busy),
                      std::string("cgroup ") + file + " of " + group};
 }
 
@@ -172,20 +177,25 @@ void grant_memory(const GrantSources& sources, Grant& grant) {
   };
   grant.memory = kilobytes("MemTotal:");
   grant.memory_available = kilobytes("MemAvailable:");
+  grant.memory_most = grant.memory_available;  // which counts the page cache, but for what the kernel must keep
   grant.memory_from = "the machine";
   for (const Hierarchy& hierarchy : hierarchies_of(sources, "memory")) {
     for_each_ancestor(hierarchy, [&](const std::string& folder, const std::string& group) {
       const std::optional<MemoryLimit> limit = memory_limit(folder, group, hierarchy.version2);
       // Version 1 says "none" by a number larger than any machine.
-      if (!limit ||
-          (grant.memory > 0 && limit->bytes >= grant.memory && limit->left >= grant.memory_available))
+      if (!limit || (grant.memory > 0 && limit->bytes >= grant.memory &&
+                     limit->left >= grant.memory_available && limit->most >= grant.memory_most))
         return;
       if (grant.memory == 0 || limit->bytes < grant.memory) {
-        if (grant.memory == 0) grant.memory_available = limit->left;
+        if (grant.memory == 0) {
+          grant.memory_available = limit->left;
+          grant.memory_most = limit->most;
+        }
         grant.memory = limit->bytes;
         grant.memory_from = limit->from;
       }
       grant.memory_available = std::min(grant.memory_available, limit->left);
+      grant.memory_most = std::min(grant.memory_most, limit->most);
     });
   }
 }

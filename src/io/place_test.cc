@@ -109,6 +109,7 @@ TEST_F(GrantTest, WithoutLimitsItIsTheMachine) {
   EXPECT_EQ(all.cores_from, "the machine");
   EXPECT_EQ(all.memory, kMachine);
   EXPECT_EQ(all.memory_available, uint64_t{800'000} * 1024);
+  EXPECT_EQ(all.memory_most, all.memory_available);
   EXPECT_EQ(all.memory_from, "the machine");
 }
 
@@ -128,13 +129,14 @@ TEST_F(GrantTest, LeastOfAllAncestorsCountsInVersion2) {
   group("slurm/memory.max", "max\n");
   group("slurm/job_7/memory.max", "500000000\n");
   group("slurm/job_7/memory.current", "300000000\n");
-  group("slurm/job_7/memory.stat", "anon 1\ninactive_file 100000000\nactive_file 5\n");
+  group("slurm/job_7/memory.stat", "anon 1\ninactive_file 100000000\nactive_file 50000000\nslab_reclaimable 7\n");
   group("slurm/job_7/step_0/memory.max", "600000000\n");
   const Grant job = grant();
   EXPECT_EQ(job.cores, 3u);  // two and a half
   EXPECT_EQ(job.cores_from, "cgroup cpu.max of /slurm/job_7");
   EXPECT_EQ(job.memory, 500'000'000u);
   EXPECT_EQ(job.memory_available, 300'000'000u);
+  EXPECT_EQ(job.memory_most, 350'000'007u);
   EXPECT_EQ(job.memory_from, "cgroup memory.max of /slurm/job_7");
 }
 
@@ -152,6 +154,7 @@ TEST_F(GrantTest, LeastOfAllAncestorsCountsInVersion1) {
   EXPECT_EQ(container.cores_from, "cgroup cpu.cfs_quota_us of /docker");
   EXPECT_EQ(container.memory, 200'000'000u);
   EXPECT_EQ(container.memory_available, 0u);
+  EXPECT_EQ(container.memory_most, 0u);
   EXPECT_EQ(container.memory_from, "cgroup memory.limit_in_bytes of /docker/abc");
 }
 

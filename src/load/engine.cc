@@ -302,8 +302,11 @@ void Engine::pad(Step& step, std::vector<BadPlace>& bad) {
     const Task& task = step.tasks[misfit.place];
     const LoadPart& part = spec_.parts[task.part];
     const std::string& name = part.dataset->manifest().fields[part.fields[misfit.field]].name;
-    bad.push_back(
-        {task.place, task.part, task.sample, misfit.status.at("field '" + name + "'"), false, true});
+    Status status = misfit.status.at("field '" + name + "'");
+    if (misfit.is_any)
+      step.refused = std::move(status);
+    else
+      bad.push_back({task.place, task.part, task.sample, std::move(status), false, true});
   }
 }
 

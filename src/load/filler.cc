@@ -55,8 +55,14 @@ uint64_t Filler::warnings() const {
 
 Status Filler::with_memory_wanted(Status status, uint64_t wanted) const {
   if (wanted == 0) return status;
+  const uint64_t enough = rounded_up(memory_.memory_for_image(wanted));
+  // A smaller number of threads has larger shares; more memory than there is would be no advice.
+  if (enough > memory_.most)
+    return Status(status.code(), status.message() + ". To load it as it is, " +
+                                     (memory_.threads > 1 ? "give the loader fewer threads, or ask" : "ask") +
+                                     " for more memory for the job: all that can be had here is too little");
   return Status(status.code(), status.message() + ". To load it as it is, give the loader memory=" +
-                                   rounded_up(memory_.memory_for_image(wanted)) +
+                                   std::to_string(enough) +
                                    (memory_.threads > 1 ? ", or fewer threads" : ""));
 }
 

@@ -41,16 +41,19 @@ uint64_t least_memory(const LoadSpec& spec, const EngineLimits& limits) {
   return order.ok() ? needs_of(least, **order, limits).sum() : 0;
 }
 
-std::string advice_of(const LoadSpec& spec, const EngineLimits& limits, uint64_t needed) {
-  if (spec.order.kind != OrderKind::streams)
-    return "choose a smaller batch or prefetch, or raise memory= to " + rounded_up(needed);
-  std::string advice = "raise memory= to " + rounded_up(needed);
+std::string advice_of(const LoadSpec& spec, const EngineLimits& limits, uint64_t needed, uint64_t most) {
+  const bool can_be = rounded_up(needed) <= most;
+  const std::string more = can_be ? "raise memory= to " + std::to_string(rounded_up(needed))
+                                  : "ask for more memory for the job: more than " + bytes_in_words(most) +
+                                        " cannot be had here";
+  if (spec.order.kind != OrderKind::streams) return "choose a smaller batch or prefetch, or " + more;
+  std::string advice = more;
   if (spec.order.world > 1) advice += ", load on more ranks, each of which keeps its part of the window";
   const uint64_t least = least_memory(spec, limits);
-  if (least < needed) {
+  if (least < needed && rounded_up(least) <= most) {
     advice += ", or begin a new run with a smaller window: with ";
     advice += spec.order.world > 1 ? "the same memory= or window= on every rank" : "memory= or window=";
-    advice += " (memory=" + rounded_up(least) + " is the least)";
+    advice += " (memory=" + std::to_string(rounded_up(least)) + " is the least)";
   }
   return advice + ", or with order=\"global\"";
 }
@@ -117,7 +120,9 @@ MemoryNeeds needs_of(const LoadSpec& spec, const Order& order, const EngineLimit
                             std::count_if(spec.values.begin(), spec.values.end(), [](const ValueSpec& value) {
                               return value.kind == ValueKind::image;
                             }));
-  needs.advice = [&spec, &limits](uint64_t needed) { return advice_of(spec, limits, needed); };
+  needs.advice = [&spec, &limits](uint64_t needed, uint64_t most) {
+    return advice_of(spec, limits, needed, most);
+  };
   return needs;
 }
 

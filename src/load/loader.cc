@@ -208,8 +208,8 @@ Status DatasetLoader::settle_bad(Step& step) {
 Result<BatchPtr> DatasetLoader::deliver(std::unique_ptr<Step> step, double waited) {
   ++delivered_;
   consumed_ = step->consumed_after;
-  Status status;
-  if (!step->bad.empty()) status = settle_bad(*step);
+  Status status = step->refused;
+  if (status.ok() && !step->bad.empty()) status = settle_bad(*step);
   BatchPtr batch = std::move(step->batch);
   const uint64_t step_warnings = step->warnings;
   spent_ = std::move(step);
@@ -306,7 +306,13 @@ Result<std::unique_ptr<Loader>> Loader::make(LoadSpec spec) {
   const uint64_t memory =
       asked_for ? spec.memory : grant.memory_available / 2 / std::max<uint32_t>(spec.processes_here, 1);
   PACKTRAIN_ASSIGN(order, make_order_within(spec, limits, memory));
-  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), memory, asked_for));
+  // A loader that takes another's place asks for memory that is still the other's.
+  MemoryLimits may_take{.memory = memory, .asked_for = asked_for};
+  if (grant.memory != 0) {  // it is known
+    may_take.most = spec.takes_over ? std::max(grant.memory_most, memory) : grant.memory_most;
+    may_take.most_from = grant.memory_from;
+  }
+  PACKTRAIN_ASSIGN(plan, plan_memory(needs_of(spec, *order, limits), may_take));
   limits.memory = plan;
   limits.mapped_bytes = grant.memory / kMappedPart / std::max<uint32_t>(spec.processes_here, 1);
   spec.memory = memory;

@@ -265,6 +265,7 @@ bool Planner::plan(Step& step) {
   step.ready = nullptr;
   step.remaining = count;
   step.bad.clear();
+  step.refused = {};
   step.warnings = 0;
   for (size_t i = 0; i < count; ++i) {
     const Pick& pick = step.picks[i];

@@ -79,6 +79,7 @@ struct Step {
   Task* ready = nullptr;
   size_t remaining = 0;
   std::vector<BadPlace> bad;
+  Status refused;         // what was asked for cannot be had, whichever samples these are
   uint64_t warnings = 0;  // oddities of its images
 
   PooledBatch& filling() { return static_cast<PooledBatch&>(*batch); }

@@ -1,11 +1,7 @@
 #include "load/value_columns.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
-
-#include "decode/pixel_writer.h"
 
 namespace packtrain {
 namespace {
@@ -27,60 +23,29 @@ std::array<uint64_t, 2> lengths_of(const ArrayShape& shape, size_t long_axis, si
   return lengths;
 }
 
-template <class T>
-void fill_with(MutableBytes bytes, double number) {
-  T value{};
-  if constexpr (std::is_integral_v<T>) {
-    // A number beyond the type is its nearest: converting it would be undefined.
-    const double low = static_cast<double>(std::numeric_limits<T>::min());
-    const double high = std::nextafter(static_cast<double>(std::numeric_limits<T>::max()), 0.0);
-    if (std::isnan(number)) number = 0;
-    value = number > high ? std::numeric_limits<T>::max() : static_cast<T>(std::max(number, low));
-  } else {
-    value = static_cast<T>(number);
-  }
-  for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T))
-    std::memcpy(bytes.data() + at, &value, sizeof value);
+// Numbers of `each` bytes.
+void fill_with(MutableBytes bytes, const NumberBits& number, size_t each) {
+  for (size_t at = 0; at + each <= bytes.size(); at += each) std::memcpy(bytes.data() + at, number.data(), each);
 }
 
-void fill_with_bits(MutableBytes bytes, uint16_t bits) {
-  for (size_t at = 0; at + sizeof bits <= bytes.size(); at += sizeof bits)
-    std::memcpy(bytes.data() + at, &bits, sizeof bits);
-}
-
-void fill_with_number(MutableBytes bytes, NumberType type, double number) {
-  if (number == 0) {
-    if (!bytes.empty()) std::memset(bytes.data(), 0, bytes.size());
+void fill_with_number(MutableBytes bytes, const NumberBits& number, size_t each) {
+  if (bytes.empty()) return;
+  if (number == NumberBits{}) {
+    std::memset(bytes.data(), 0, bytes.size());
     return;
   }
-  switch (type) {
-    case NumberType::boolean:
-      return fill_with<uint8_t>(bytes, 1);
-    case NumberType::int8:
-      return fill_with<int8_t>(bytes, number);
-    case NumberType::int16:
-      return fill_with<int16_t>(bytes, number);
-    case NumberType::int32:
-      return fill_with<int32_t>(bytes, number);
-    case NumberType::int64:
-      return fill_with<int64_t>(bytes, number);
-    case NumberType::uint8:
-      return fill_with<uint8_t>(bytes, number);
-    case NumberType::uint16:
-      return fill_with<uint16_t>(bytes, number);
-    case NumberType::uint32:
-      return fill_with<uint32_t>(bytes, number);
-    case NumberType::uint64:
-      return fill_with<uint64_t>(bytes, number);
-    case NumberType::float16:
-      return fill_with_bits(bytes, to_float16(static_cast<float>(number)));
-    case NumberType::float32:
-      return fill_with<float>(bytes, number);
-    case NumberType::float64:
-      return fill_with<double>(bytes, number);
-    case NumberType::complex64:
-    case NumberType::complex128:
-      break;  // refused by ValueColumns::pad
+  switch (each) {  // of a known size, a copy is a store
+    case 1:
+      std::memset(bytes.data(), static_cast<int>(number[0]), bytes.size());
+      return;
+    case 2:
+      return fill_with(bytes, number, 2);
+    case 4:
+      return fill_with(bytes, number, 4);
+    case 8:
+      return fill_with(bytes, number, 8);
+    default:
+      return fill_with(bytes, number, each);
   }
 }
 
@@ -223,14 +188,16 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
   const ArrayShape common = form->array.shape;
   const uint8_t axis = form->long_axis, axes = form->long_axes;
   const auto refuse = [&](size_t place, Status status) {
-    misfits.push_back({field, place, std::move(status)});
+    misfits.push_back({field, place, std::move(status), false});
   };
-  const bool complex = common.type == NumberType::complex64 || common.type == NumberType::complex128;
-  if (axis >= common.axes || (complex && spec.pad_with != 0)) {
+  if (axis >= common.axes) {
     for (size_t place = 0; place < places; ++place)
-      refuse(place,
-             Status(Code::unsupported, common.text() + " cannot be padded" +
-                                           (complex ? " with other than zero" : ": it has no length")));
+      refuse(place, Status(Code::unsupported, common.text() + " cannot be padded: it has no length"));
+    return;
+  }
+  const auto filler = bits_of_pad(spec.pad_with, common.type);
+  if (!filler.ok()) {
+    misfits.push_back({field, 0, filler.status(), true});
     return;
   }
   ArrayShape row = common;
@@ -249,7 +216,8 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
   }
   Column& column = columns_[field];
   if (equal && !column.area.empty() && column.row == row && !column.varies) return;  // one array as they are
-  uint64_t outer = 1, inner = number_bytes(row.type);
+  const size_t each = number_bytes(row.type);
+  uint64_t outer = 1, inner = each;
   for (size_t i = 0; i < axis; ++i) outer *= row.sizes[i];
   for (size_t i = axis + size_t{axes}; i < row.axes; ++i) inner *= row.sizes[i];
   uint64_t all = 0;
@@ -274,9 +242,9 @@ void ValueColumns::pad(size_t field, const ValueSpec& spec, std::span<Bytes> val
       const MutableBytes block = to.subspan(i * lines * line, lines * line);
       for (uint64_t y = 0; y < own_lines; ++y, from += own) {
         if (own != 0) std::memcpy(block.data() + y * line, from, own);
-        fill_with_number(block.subspan(y * line + own, line - own), row.type, spec.pad_with);
+        fill_with_number(block.subspan(y * line + own, line - own), *filler, each);
       }
-      fill_with_number(block.subspan(own_lines * line), row.type, spec.pad_with);
+      fill_with_number(block.subspan(own_lines * line), *filler, each);
     }
     here.used = true;
     here.long_axis = axis;

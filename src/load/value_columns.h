@@ -15,6 +15,7 @@ namespace packtrain {
 struct MisfitValue {
   size_t field = 0, place = 0;
   Status status;
+  bool is_any = false;  // no value of its type can be: what was asked for is wrong, not a sample
 };
 
 // room() comes from many threads, each with places of its own; the rest from one thread at a time.

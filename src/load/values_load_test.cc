@@ -36,6 +36,16 @@ std::string wav(uint16_t channels, uint32_t frames) {
   return out + std::string(size_t{frames} * channels, '\x80');
 }
 
+// A .npy file of so many zeros of uint8.
+std::string npy_of_bytes(size_t count) {
+  std::string head = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }";
+  head.resize(117, ' ');
+  head += '\n';
+  std::string out = "\x93NUMPY";
+  out += {'\x01', '\0', static_cast<char>(head.size()), '\0'};
+  return out + head + std::string(count, '\0');
+}
+
 class ValuesLoadTest : public ::testing::Test {
  protected:
   // `value` gives the bytes of each sample's field; none where that is empty.
@@ -134,6 +144,19 @@ TEST_F(ValuesLoadTest, ValuesOfManyShapesAreEachRightAndCanBePadded) {
     }
   });
   ASSERT_TRUE(status.ok()) << status.text();
+}
+
+TEST_F(ValuesLoadTest, APadThatTheTypeDoesNotHoldIsRefusedWhateverOnErrorSays) {
+  put_values([](size_t i) { return npy_of_bytes(1 + i % 3); });
+  LoadSpec wanted = spec({.kind = ValueKind::npy, .pad = true, .pad_with = -1});
+  for (const OnError on_error : {OnError::raise, OnError::skip, OnError::replace}) {
+    wanted.on_error = on_error;
+    wanted.max_errors = kValueSamples;
+    const Status status = each(wanted, [](const Batch&) {});
+    EXPECT_EQ(status.code(), Code::invalid);
+    EXPECT_NE(status.text().find("field 'v': pad=-1 is no number of the type uint8"), std::string::npos)
+        << status.text();
+  }
 }
 
 TEST_F(ValuesLoadTest, ABadValueIsRaisedByNameSkippedOrReplaced) {

@@ -255,7 +255,7 @@ def test_what_audio_and_arrays_refuse() -> None:
     with pytest.raises(pt.InvalidError, match="dtype= is one of 'float32', 'int16', not 'float64'"):
         pt.Audio("float64")  # type: ignore[arg-type]
     for kind in (pt.Audio, pt.Array):
-        with pytest.raises(pt.InvalidError, match="pad= is 1 numbers"):
+        with pytest.raises(pt.InvalidError, match="pad= is a number, not 'x'"):
             kind(pad="x")  # type: ignore[arg-type]
 
 

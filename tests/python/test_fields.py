@@ -253,6 +253,66 @@ def test_a_sample_without_the_field_has_none_or_length_zero(tmp_path: Path) -> N
     assert batch["npy_length"].tolist() == [3, 0, 2]
 
 
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (lambda: pt.Array("uint16", pad=-1), "pad=-1 is no number of the type uint16, .* 0 to 65535"),
+        (lambda: pt.Array("uint16", pad=70000), "pad=70000 is no number of the type uint16"),
+        (lambda: pt.Array("int64", pad=0.5), r"pad=0\.5 is no number of the type int64"),
+        (lambda: pt.Array("int64", pad=float("nan")), "pad=nan is no number"),
+        (lambda: pt.Array("int64", pad=float("inf")), "pad=inf is no number"),
+        (
+            lambda: pt.Array("int64", pad=2**63),
+            "pad=9223372036854775808 is no number .* to 9223372036854775807",
+        ),
+        (lambda: pt.Array("uint64", pad=2**64), "pad=18446744073709551616 is no number of the type uint64"),
+        (lambda: pt.Array("bool", pad=2), "pad=2 is no number of the type bool, which has 0 and 1"),
+        (lambda: pt.Array("float16", pad=70000), "type float16, which goes up to 65504"),
+        (lambda: pt.Array("float32", pad=1e39), r"pad=1e\+39 is no number of the type float32"),
+        (lambda: pt.Array("float64", pad=10**400), "pad= is a number, not 1000"),
+        (lambda: pt.Audio(dtype="int16", pad=40000), "pad=40000 is no number of the type int16"),
+        (lambda: pt.Image(pad=256), "pad=256 is no number of the type uint8, .* 0 to 255"),
+        (lambda: pt.Image(pad=-1), "pad=-1 is no number of the type uint8"),
+        (lambda: pt.Image(pad=0.5), r"pad=0\.5 is no number of the type uint8"),
+        (lambda: pt.Array(np.uint16), "dtype= is a name of NumPy's"),
+    ],
+)
+def test_a_pad_that_its_type_does_not_hold_is_refused_at_once(spec: Any, says: str) -> None:
+    with pytest.raises(pt.InvalidError, match=says):
+        spec()
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+def test_a_pad_that_the_values_do_not_hold_is_refused_by_name(tmp_path: Path, on_error: str) -> None:
+    data = packed_values(tmp_path, "npy", [npy(np.arange(3, dtype=np.uint8)) for _ in range(4)])
+    with pytest.raises(pt.InvalidError, match="field 'npy': pad=-1 is no number of the type uint8") as caught:
+        first_batch(data, {"npy": pt.Array(pad=-1)}, on_error=on_error)
+    assert "sample" not in str(caught.value)  # none of them is bad
+
+
+@pytest.mark.parametrize(
+    ("dtype", "pad"),
+    [
+        *(("int64", pad) for pad in (-(2**63), 2**62 + 1, 2**63 - 1, -7, 3.0, np.int8(-3))),
+        *(("uint64", pad) for pad in (2**64 - 1, 2**63 + 1, 2.0**63, np.uint64(2**64 - 1))),
+        *(("float16", pad) for pad in (65504, -0.5, float("inf"), float("nan"))),
+        *(("float32", pad) for pad in (0.1, 1e38, float("-inf"), 10**30)),
+        *(("float64", pad) for pad in (0.1, 10**300)),
+        *(("bool", pad) for pad in (True, 0)),
+        *(("complex64", pad) for pad in (0, -2.5)),
+        ("complex128", 0.1),
+    ],
+)
+def test_a_pad_is_the_number_itself_in_any_type(tmp_path: Path, dtype: str, pad: Any) -> None:
+    data = packed_values(tmp_path, "npy", [npy(np.ones(3, dtype)), npy(np.ones(1, dtype))])
+    padded = first_batch(data, {"npy": pt.Array(pad=pad)})["npy"]
+    expected = np.array([[1, 1, 1], [1, pad, pad]]) if dtype[0] == "c" else np.ones((2, 3), dtype)
+    expected = expected.astype(dtype)
+    expected[1, 1:] = np.array([pad]).astype(dtype)
+    assert padded.dtype == dtype
+    np.testing.assert_array_equal(padded, expected)
+
+
 def test_columns_about_a_field_need_a_free_name(tmp_path: Path) -> None:
     files = {"0.x": b"ab", "0.x_length": b"2"}
     write_tree(tmp_path / "tree", files)

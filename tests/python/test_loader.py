@@ -300,6 +300,38 @@ def test_a_state_between_epochs_begins_the_next(train: pt.Dataset) -> None:
     assert indices_of(loader) == expected
 
 
+@pytest.mark.parametrize("taken", [0, 2, 5])
+def test_without_shuffling_a_resumed_run_keeps_to_the_epoch_that_was_set(
+    train: pt.Dataset, taken: int
+) -> None:
+    def crops(loader: pt.Loader) -> list[Any]:
+        return [batch["image"] for batch in loader]
+
+    def make(batch_size: int = 6) -> pt.Loader:
+        return pt.Loader(train, batch_size=batch_size, shuffle=False, seed=4, image=pt.RandomResizedCrop(8))
+
+    whole = make()
+    whole.epoch = 3
+    first = crops(whole)
+    assert not all(map(np.array_equal, first, crops(make())))
+    stopped = make()
+    stopped.epoch = 3
+    for _ in zip(range(taken), stopped):
+        pass
+    state = json.loads(json.dumps(stopped.state_dict()))
+    resumed = make()
+    resumed.load_state_dict(state)
+    rest = crops(resumed)
+    assert all(map(np.array_equal, rest, first[taken % len(first) :]))
+    for again in (crops(resumed), crops(resumed)):
+        assert len(again) == len(first)
+        assert all(map(np.array_equal, again, first))
+    if taken == 5:  # what is left is less than a batch: the same epoch begins anew
+        larger = make(batch_size=12)
+        larger.load_state_dict(state)
+        np.testing.assert_array_equal(next(iter(larger))["image"][:6], first[0])
+
+
 @pytest.mark.parametrize("last", ["drop", "pad", "keep"])
 def test_a_state_at_the_last_batch_begins_the_next_epoch(train: pt.Dataset, last: Any) -> None:
     loader = pt.Loader(train, batch_size=10, last=last)

@@ -216,3 +216,38 @@ def test_nothing_is_left_behind_by_a_killed_loader(packed: Path, tmp_path: Path)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert {path for path in seen() if "packtrain" in path or str(tmp_path) in path} <= before
+
+
+ASKING = """
+import sys
+import packtrain as pt
+
+for memory, batch_size in ((640_000_000, 4), (640_000_000, 10_000), (30_000_000, 4)):
+    try:
+        loader = pt.Loader(sys.argv[1], split="train", batch_size=batch_size, fields=["jpg"], memory=memory)
+        print(sum(1 for _ in loader))
+    except pt.NoRoomError as error:
+        print(error)
+"""
+
+
+def test_more_memory_than_the_group_has_is_refused_at_the_start(
+    packed: Path, small_memory_group: Path
+) -> None:
+    """And what is advised instead is never more than the group has."""
+    script = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+    inner = [sys.executable, "-c", ASKING, str(packed)]
+    try:
+        done = subprocess.run(
+            ["sh", "-c", script, str(small_memory_group), *inner], capture_output=True, text=True, check=False
+        )
+    finally:
+        small_memory_group.rmdir()
+    assert (done.returncode, done.stderr) == (0, "")
+    beyond, too_large, loaded = done.stdout.splitlines()
+    assert "memory=640000000 is more than the " in beyond
+    assert f"of /{small_memory_group.name}" in beyond
+    assert int(beyond.partition("give at most memory=")[2].partition(",")[0]) < 96 << 20
+    assert "choose a smaller batch or prefetch, or ask for more memory for the job" in too_large
+    assert "raise memory=" not in too_large
+    assert loaded == "9"

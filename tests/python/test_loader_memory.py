@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,27 @@ def test_batches_that_were_kept_and_let_go_leave_no_more_than_memory(
 
 def test_images_that_were_kept_and_let_go_leave_no_more_than_memory(packed: Path) -> None:
     check_memory(pt.Loader(packed, split="train", batch_size=4, image=pt.Resize(64), memory=MEMORY))
+
+
+def test_more_memory_than_may_be_had_is_refused_at_once(packed: Path) -> None:
+    options: dict[str, Any] = {"split": "train", "image": pt.Resize(64)}
+    granted = pt.doctor().granted.memory
+    with pytest.raises(
+        pt.NoRoomError, match=rf"memory={granted * 2} is more than the .* may be taken here"
+    ) as caught:
+        pt.Loader(packed, batch_size=4, memory=granted * 2, **options)
+    said = re.search(r"give at most memory=(\d+)", str(caught.value))
+    assert said is not None
+    assert int(said[1]) < granted
+    # Other processes may take some of it meanwhile.
+    assert len(pt.Loader(packed, batch_size=4, memory=int(said[1]) // 2, **options)) == 9
+
+
+def test_advice_is_never_more_than_may_be_had(large_samples: Path) -> None:
+    granted = pt.doctor().granted.memory
+    with pytest.raises(pt.NoRoomError, match="ask for more memory for the job") as caught:
+        pt.Loader(large_samples, global_batch_size=granted // 1_000_000, fields=["bin"], prefetch=16)
+    assert "raise memory=" not in str(caught.value)
 
 
 def test_what_is_not_used_is_given_back_at_the_end(packed: Path) -> None:
