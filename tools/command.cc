@@ -406,6 +406,11 @@ int run_command(int argc, char** argv, const std::vector<Verb>& verbs) {
     names.emplace_back(verb.name);
   }
   Console console({.json = has_word(words, "--json")});
+  if (words[0].starts_with('-'))
+    return console.finish(
+        Status(Code::invalid, fmt::format("the verb is missing in front of {}: packtrain VERB "
+                                          "[options]; see packtrain --help",
+                                          printable(words[0]))));
   const std::string hint = suggestion(words[0], names);
   return console.finish(
       Status(Code::invalid, fmt::format("there is no verb '{}'{}{} see packtrain --help", printable(words[0]),

@@ -186,6 +186,9 @@ TEST_F(CommandTest, VerbsAreListedAndAWrongOneGetsTheNearest) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "packtrain: there is no verb 'pakc'; did you mean pack? see packtrain --help\n");
   EXPECT_EQ(run({"zzzzzz"}).err, "packtrain: there is no verb 'zzzzzz'; see packtrain --help\n");
+  EXPECT_EQ(run({"--quiet", "try"}).err,
+            "packtrain: the verb is missing in front of --quiet: packtrain VERB [options]; see packtrain "
+            "--help\n");
 }
 
 // In a child: the handlers and the flag are the process's own.

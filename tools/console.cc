@@ -77,6 +77,7 @@ int exit_code(Code code) {
     case Code::stopped:
       return kStoppedExit;
     case Code::io:
+    case Code::limit:
       return 5;
   }
   return 5;
@@ -138,6 +139,10 @@ void Console::put(std::string_view bytes) {
   if (pending_.size() >= kBufferBytes || (terminal_out_ && pending_.back() == '\n')) flush();
 }
 
+std::string Console::name() const {
+  return options_.verb.empty() ? "packtrain" : "packtrain " + options_.verb;
+}
+
 void Console::flush() {
   if (pending_.empty()) return;
   bar_.clear();
@@ -149,7 +154,7 @@ void Console::flush() {
     raise(SIGPIPE);
   }
   const Status failed = status_from_errno(error, "cannot write to stdout");
-  write_error_text("packtrain " + options_.verb + ": " + on_one_line(failed.text()) + "\n");
+  write_error_text(name() + ": " + on_one_line(failed.text()) + "\n");
   _exit(exit_code(failed.code()));
 }
 
@@ -170,8 +175,7 @@ int Console::finish(Status status) {
   bar_.clear();
   flush();
   if (!status.ok()) {
-    const std::string name = options_.verb.empty() ? "packtrain" : "packtrain " + options_.verb;
-    write_error_text(name + ": " + on_one_line(status.text()) + "\n");
+    write_error_text(name() + ": " + on_one_line(status.text()) + "\n");
   }
   return exit_code(status.code());
 }

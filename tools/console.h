@@ -41,6 +41,7 @@ class Console final : public Run {
  private:
   void put(std::string_view bytes);
   void flush();
+  std::string name() const;  // as messages begin
 
   const ConsoleOptions options_;
   const bool terminal_out_;

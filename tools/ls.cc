@@ -27,6 +27,16 @@ struct Row {
   std::string label, shard;
 };
 
+// A terminal obeys control bytes; a pipe gets names as they are, but for those bytes that would make two
+// lines or columns of one.
+std::string without(std::string_view separators, std::string_view name) {
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  return terminal || name.find_first_of(separators) != name.npos ? printable(name) : std::string(name);
+}
+
+std::string in_line(std::string_view name) { return without("\n", name); }
+std::string in_table(std::string_view name) { return without("\t\n", name); }
+
 Result<Row> row_of(const Dataset& dataset, uint64_t sample) {
   const Manifest& manifest = dataset.manifest();
   Row row;
@@ -60,7 +70,7 @@ Result<Row> row_of(const Dataset& dataset, uint64_t sample) {
 Status list_shards(const Manifest& manifest, Run& run) {
   Json list = Json::array();
   for (const ShardSpec& shard : manifest.shards) {
-    run.say(fmt::format("{}\t{}\t{}\t{}", shard.path, shard.format, shard.samples, shard.bytes));
+    run.say(fmt::format("{}\t{}\t{}\t{}", in_table(shard.path), shard.format, shard.samples, shard.bytes));
     if (!run.json()) continue;
     Json row = Json::object();
     row.set("path", shard.path)
@@ -84,9 +94,6 @@ Status run_ls(const LsArguments& arguments, Run& run) {
     PACKTRAIN_TRY(dataset->sound(IndexPart::names, kQuickToCompare));
   }
   PACKTRAIN_ASSIGN(selection, select_samples(*dataset, arguments.split, arguments.class_name));
-  // A terminal obeys control bytes; a pipe gets the names as they are.
-  const bool terminal = isatty(STDOUT_FILENO) == 1;
-  const auto shown = [&](std::string_view name) { return terminal ? printable(name) : std::string(name); };
   const Progress progress = run.progress();
   Json list = Json::array();
   uint64_t listed = 0;
@@ -101,12 +108,12 @@ Status run_ls(const LsArguments& arguments, Run& run) {
     ++listed;
     if (!arguments.details && !run.json()) {
       PACKTRAIN_ASSIGN(key, dataset->key(sample));
-      run.say(shown(key));
+      run.say(in_line(key));
       continue;
     }
     PACKTRAIN_ASSIGN(row, row_of(*dataset, sample));
-    run.say(fmt::format("{}\t{}\t{}\t{}\t{}\t{}", row.index, shown(row.key), shown(row.label), row.bytes,
-                        shown(row.shard), row.offset));
+    run.say(fmt::format("{}\t{}\t{}\t{}\t{}\t{}", row.index, in_table(row.key), in_table(row.label),
+                        row.bytes, in_table(row.shard), row.offset));
     if (!run.json()) continue;
     Json object = Json::object();
     object.set("index", row.index).set("key", row.key).set("label", row.label).set("bytes", row.bytes);

@@ -93,6 +93,7 @@ Json report_json(const PackReport& report) {
   json.set("shards", report.shards).set("bytes", report.bytes).set("payload_bytes", report.payload_bytes);
   json.set("inodes_before", report.inodes_before).set("inodes_after", report.inodes_after);
   json.set("shards_written", report.shards_written).set("shards_kept", report.shards_kept);
+  json.set("samples_written", report.samples_written).set("bytes_written", report.bytes_written);
   json.set("shards_missing", report.shards_missing).set("renamed", report.renamed);
   json.set("skipped", Json::object()
                           .set("hidden", report.hidden_skipped)
@@ -161,9 +162,9 @@ void say_skipped(Run& run, const PackReport& report) {
             " other files");
   }
   if (report.renamed > 0) {
-    run.say("renamed: " + counted(report.renamed, "key") +
-            " got a source's name in front or lost what some readers cannot take; extract restores the "
-            "original names");
+    run.say("keys: " + count_in_words(report.renamed) + (report.renamed == 1 ? " differs" : " differ") +
+            " from the file's name (plain characters only, and among several sources the source's name in "
+            "front); extract gives back the original names");
   }
 }
 
@@ -202,19 +203,41 @@ void say_plan(Run& run, const PackOptions& options, const PackReport& report) {
   say_skipped(run, report);
 }
 
-void say_done(Run& run, const PackReport& report) {
-  const double seconds = report.seconds_scan + report.seconds_write + report.seconds_publish;
-  run.say("packed " + counted(report.samples, "sample") + " into " + counted(report.shards, "shard") + ", " +
-          bytes_in_words(report.bytes) + ", in " + seconds_in_words(seconds) +
-          (report.seconds_write > 0 && report.shards_written > 0 && report.shards_kept == 0
-               ? " (" +
-                     bytes_in_words(
-                         static_cast<uint64_t>(static_cast<double>(report.bytes) / report.seconds_write)) +
-                     "/s)"
-               : ""));
-  if (report.shards_kept > 0) {
-    run.say("continued: " + counted(report.shards_kept, "shard") +
-            (report.shards_kept == 1 ? " was" : " were") + " whole from an earlier run");
+double seconds_of(const PackReport& report) {
+  return report.seconds_scan + report.seconds_write + report.seconds_publish;
+}
+
+// " (83.1 MB/s)", of what this run wrote.
+std::string speed_in_words(const PackReport& report) {
+  if (report.seconds_write <= 0 || report.shards_written == 0) return "";
+  const double speed = static_cast<double>(report.bytes_written) / report.seconds_write;
+  return " (" + bytes_in_words(static_cast<uint64_t>(speed)) + "/s)";
+}
+
+void say_kept(Run& run, const PackReport& report, bool of_several) {
+  if (report.shards_kept == 0) return;
+  run.say("continued: " + counted(report.shards_kept, "shard") + (of_several ? " of this task" : "") +
+          (report.shards_kept == 1 ? " was" : " were") + " whole from an earlier run");
+}
+
+// What one of several tasks did, as opposed to all of them.
+std::string own_part_in_words(const PackReport& report) {
+  return "this task wrote " + counted(report.samples_written, "sample") + " in " +
+         counted(report.shards_written, "shard") + ", " + bytes_in_words(report.bytes_written) + ", in " +
+         seconds_in_words(seconds_of(report)) + speed_in_words(report);
+}
+
+void say_done(Run& run, const PackReport& report, bool of_several) {
+  const std::string all = counted(report.samples, "sample") + " into " + counted(report.shards, "shard") +
+                          ", " + bytes_in_words(report.bytes);
+  if (of_several) {
+    run.say(own_part_in_words(report));
+    say_kept(run, report, true);
+    run.say("all tasks together packed " + all);
+  } else {
+    run.say("packed " + all + ", in " + seconds_in_words(seconds_of(report)) +
+            (report.shards_kept == 0 ? speed_in_words(report) : ""));
+    say_kept(run, report, false);
   }
   if (report.inodes_before > 0) {
     run.say("inodes: " + count_in_words(report.inodes_before) + " before, " +
@@ -253,6 +276,7 @@ Status run_pack(PackArguments& arguments, Run& run) {
   options.command = run.command_line();
   options.progress = run.progress();
   options.announce = [&](const std::string& sentence) { run.say(sentence); };
+  options.warn = [&](const std::string& sentence) { run.warn("note: " + sentence); };
 
   PackReport failed;
   auto packed = pack(posix_storage(), options, &failed);
@@ -263,25 +287,27 @@ Status run_pack(PackArguments& arguments, Run& run) {
     if (!run.json()) say_bad(run, report);
     return packed.status();
   }
-  if (options.dry_run) {
+  if (options.dry_run && !report.found) {
     run.result().set("dry_run", true).set("estimated_seconds", report.estimated_seconds);
     run.result().set("shortfall_bytes", report.shortfall_bytes);
     run.result().set("shortfall_inodes", report.shortfall_inodes);
     say_plan(run, options, report);
-  } else if (options.plan_only) {
+  } else if (options.plan_only && !report.found) {
     run.say("planned " + counted(report.samples, "sample") + " in " + counted(report.shards, "shard") +
             "; run the same "
             "command without --plan, in one or several tasks, to write them");
   } else if (report.found) {
     run.say("was there already, packed with these options: " + counted(report.samples, "sample") + " in " +
-            counted(report.shards, "shard") + "; nothing was left for this task to do");
+            counted(report.shards, "shard") + "; nothing was left " +
+            (options.tasks > 1 ? "for this task to do" : "to do"));
     run.say(report.out);
   } else if (report.published) {
-    say_done(run, report);
+    say_done(run, report, options.tasks > 1);
   } else {
-    run.say("this task is done; " + count_in_words(report.shards_missing) + " of " +
-            count_in_words(report.shards) +
-            " shards belong to tasks that are not. The last one to finish publishes " +
+    run.say(own_part_in_words(report));
+    say_kept(run, report, true);
+    run.say(count_in_words(report.shards_missing) + " of " + count_in_words(report.shards) +
+            " shards belong to tasks that are not done; the last one to finish publishes " +
             printable(report.out));
   }
   return {};

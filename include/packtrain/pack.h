@@ -48,6 +48,8 @@ struct PackOptions {
   Progress progress;
   // Told what was decided and why, a sentence at a time, before anything is written. From the calling thread.
   std::function<void(const std::string&)> announce;
+  // The same, of what stands in the way of publishing.
+  std::function<void(const std::string&)> warn;
 };
 
 // What converting images costs, measured on some of them before anything is written.
@@ -65,7 +67,8 @@ struct ConversionCost {
 };
 std::string cost_in_words(const ConversionCost& cost);
 
-// A file, or what else stands in the way of a sample. A sample with several bad files has one for each.
+// A file, or what else stands in the way of a sample. A sample with several bad files has one for each,
+// one in a container has one.
 struct BadSample {
   std::string path, what;
   std::string key;  // of the sample; "" for what was found bad before samples had keys
@@ -88,12 +91,15 @@ struct FieldCompression {
 struct PackReport {
   std::string out;
   bool published = false;                       // false: dry run, plan only, or other tasks are not done
-  bool found = false;                           // it was there, whole, before this one of several tasks began
+  bool found = false;                           // it was there, whole, before this pack or task began
   uint64_t samples = 0, shards = 0, bytes = 0;  // bytes: of the shards
   uint64_t payload_bytes = 0;
   uint64_t inodes_before = 0, inodes_after = 0;
-  uint64_t shards_written = 0, shards_kept = 0, shards_missing = 0;  // kept: whole from an earlier run
-  uint64_t renamed = 0;                                              // keys that differ from their path
+  // Of this task's part, which is all of it unless several pack together; kept: whole from an earlier run.
+  uint64_t shards_written = 0, shards_kept = 0;
+  uint64_t samples_written = 0, bytes_written = 0;  // in the shards written
+  uint64_t shards_missing = 0;                      // of all tasks, not written yet
+  uint64_t renamed = 0;                             // keys that differ from their path
   uint64_t hidden_skipped = 0, temporary_skipped = 0, other_skipped = 0;
   std::vector<BadSample>
       bad;                   // left out (skip_bad), or why it failed; of what the scan found, the first 1000

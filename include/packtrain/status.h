@@ -25,6 +25,7 @@ enum class Code : uint8_t {
   corrupt,      // the bytes are not what they must be
   no_room,      // bytes, inodes, memory or quota exhausted
   io,           // the storage or the system failed
+  limit,        // this process or machine may open no more files: no fault of the file that was asked for
   unsupported,  // valid, but this build or version cannot do it
   stopped,      // by a signal or by the caller; resumable
 };
@@ -56,8 +57,8 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Rep> rep_;
 };
 
-// A failure of the system, from errno: ENOSPC, EDQUOT and ENOMEM become no_room, ENOENT not_found,
-// everything else io. `doing` is a phrase such as "cannot open".
+// A failure of the system, from errno: ENOSPC, EDQUOT and ENOMEM become no_room, ENOENT not_found, EMFILE and
+// ENFILE limit, everything else io. `doing` is a phrase such as "cannot open".
 Status status_from_errno(int error, std::string_view doing);
 
 // A T, or the Status that says why there is none.

@@ -78,10 +78,14 @@ void bind_pack_report(nb::module_& module) {
       .field("payload_bytes", &PackReport::payload_bytes, "The size of all fields.")
       .field("inodes_before", &PackReport::inodes_before, "Files and folders of the source.")
       .field("inodes_after", &PackReport::inodes_after, "Files and folders of the dataset.")
-      .field("shards_written", &PackReport::shards_written, "How many shards this run wrote.")
-      .field("shards_kept", &PackReport::shards_kept, "How many were whole from an earlier run.")
+      .field("shards_written", &PackReport::shards_written, "How many shards this run, or task, wrote.")
+      .field("samples_written", &PackReport::samples_written, "How many samples it wrote.")
+      .field("bytes_written", &PackReport::bytes_written, "How many bytes of shards it wrote.")
+      .field("shards_kept", &PackReport::shards_kept,
+             "How many of its own part were whole from an earlier run.")
       .field("shards_missing", &PackReport::shards_missing, "How many other tasks still have to write.")
-      .field("found", &PackReport::found, "Whether it was there before this one of several tasks began.")
+      .field("found", &PackReport::found,
+             "Whether it was there already, made of the same source with the same options.")
       .field("renamed", &PackReport::renamed, "Samples whose key differs from their path.")
       .field("hidden_skipped", &PackReport::hidden_skipped, "Hidden files that were left out.")
       .field("temporary_skipped", &PackReport::temporary_skipped, "Temporary files that were left out.")

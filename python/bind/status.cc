@@ -17,6 +17,7 @@ const char* exception_name(Code code) {
     case Code::no_room:
       return "NoRoomError";
     case Code::io:
+    case Code::limit:
       return "StorageError";
     case Code::unsupported:
       return "UnsupportedError";

@@ -45,6 +45,14 @@ TEST(StatusTest, LackOfRoomIsItsOwnCode) {
   EXPECT_EQ(status_from_errno(EIO, "cannot read").code(), Code::io);
 }
 
+TEST(StatusTest, LackOfDescriptorsIsItsOwnCodeAndToUsersAFailureOfTheSystem) {
+  for (const int error : {EMFILE, ENFILE}) {
+    const Status status = status_from_errno(error, "cannot open");
+    EXPECT_EQ(status.code(), Code::limit);
+    EXPECT_EQ(code_name(status.code()), "io");
+  }
+}
+
 TEST(HashTest, KnownValues) {
   EXPECT_EQ(crc32c(bytes_of("123456789")), 0xE3069283u);
   EXPECT_EQ(crc32(bytes_of("123456789")), 0xCBF43926u);

@@ -18,6 +18,7 @@ std::string_view code_name(Code code) {
     case Code::no_room:
       return "no_room";
     case Code::io:
+    case Code::limit:  // to users, a failure of the system like others
       return "io";
     case Code::unsupported:
       return "unsupported";
@@ -77,9 +78,11 @@ Status status_from_errno(int error, std::string_view doing) {
       code = Code::not_found;
       break;
     case EMFILE:
+      code = Code::limit;
       advice = " (as many as this process may ever open, see ulimit -Hn; ask for more, or make fewer shards)";
       break;
     case ENFILE:
+      code = Code::limit;
       advice = " (on the whole machine; try again when it has less to do)";
       break;
     default:

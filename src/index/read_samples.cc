@@ -34,7 +34,9 @@ Status OpenDataset::at_sample(const Status& status, uint64_t sample, uint32_t fi
   if (field < manifest_.fields.size()) {
     where += ", field " + manifest_.fields[field].name;
     const FieldLocation location = locate(sample, field);
-    if (location.plain && location.shard < manifest_.shards.size()) {
+    // A read that failed has said where.
+    if (location.plain && location.shard < manifest_.shards.size() &&
+        !status.where().starts_with(printable(shard_path(location.shard)))) {
       where = manifest_.shards[location.shard].path + " @ " + std::to_string(location.offset) + ": " + where;
     }
   }

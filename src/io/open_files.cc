@@ -14,4 +14,10 @@ void raise_open_files() {
   errno = error;
 }
 
+uint64_t most_open_files() {
+  constexpr uint64_t kUsual = 1024;
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? uint64_t{files.rlim_max} : kUsual;
+}
+
 }  // namespace packtrain

@@ -106,6 +106,31 @@ TEST_F(FileLoadTest, ShardsAreMappedOnceAndUpToALimit) {
   for (uint64_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(go_through(*loader, epoch), kFileSamples);
 }
 
+TEST_F(FileLoadTest, AFailureNamesSampleAndShardOnce) {
+  const std::string path = dataset_->shard_path(1);
+  ASSERT_TRUE(dataset_->shard_file(1).ok());
+  ASSERT_EQ(::truncate(path.c_str(), 512), 0);
+  const auto times = [](const std::string& text, std::string_view part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+    return count;
+  };
+  auto loader = make(1);
+  ASSERT_TRUE(loader->start(0).ok());
+  uint64_t failures = 0;
+  for (;;) {
+    auto batch = loader->next();
+    if (batch.ok() && !*batch) break;
+    if (batch.ok()) continue;
+    ++failures;
+    const std::string text = batch.status().text();
+    EXPECT_EQ(times(text, "sample "), 1u) << text;
+    EXPECT_EQ(times(text, path.substr(path.rfind('/') + 1)), 1u) << text;
+    EXPECT_EQ(times(text, path), 1u) << text;
+  }
+  EXPECT_GT(failures, 0u);
+}
+
 TEST_F(FileLoadTest, AShardThatIsCutAgainAndAgainGivesNoWrongBytes) {
   const std::string path = dataset_->shard_path(1);
   const auto read = read_whole(posix_storage(), path);

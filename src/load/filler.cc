@@ -125,7 +125,7 @@ Status Filler::fill_value(Task& task, size_t field, Bytes bytes) {
   return {};
 }
 
-bool Filler::replace(Task& task) {
+bool Filler::replace(Task& task, Status& why) {
   Step& step = *task.step;
   const LoadPart& part = spec_.parts[task.part];
   for (uint64_t attempt = 1; attempt <= kMostAttempts; ++attempt) {
@@ -133,9 +133,11 @@ bool Filler::replace(Task& task) {
     const uint64_t sample = part.sample_at(ordered);
     const uint64_t key = position_key(order_.spec().seed, step.epoch, task.position, attempt);
     PooledBatch& batch = step.filling();
-    if (!fill_from(task, sample, key, true).ok()) {
+    if (Status filled = fill_from(task, sample, key, true); !filled.ok()) {
       batch.forget(task.place);
-      continue;
+      if (filled.code() != Code::limit) continue;
+      why = std::move(filled);  // which sample stands in must not depend on what else is open
+      return false;
     }
     batch.labels()[task.place] = part.dataset->label(sample);
     batch.indices()[task.place] = part.index_of(sample);
@@ -150,7 +152,8 @@ Filler::Outcome Filler::fill(Task& task) {
   Outcome outcome{fill_from(task, task.sample, key, false)};
   if (outcome.status.ok()) return outcome;
   task.step->filling().forget(task.place);
-  if (spec_.on_error == OnError::replace) outcome.replaced = replace(task);
+  if (spec_.on_error == OnError::replace && outcome.status.code() != Code::limit)
+    outcome.replaced = replace(task, outcome.status);
   return outcome;
 }
 

@@ -35,7 +35,7 @@ class Filler {
   // Decodes a field of a sample into its batch, or takes its bytes as they are.
   Status fill_value(Task& task, size_t field, Bytes bytes);
   Status fill_from(Task& task, uint64_t sample, uint64_t key, bool is_replacement);
-  bool replace(Task& task);
+  bool replace(Task& task, Status& why);  // why: where no other may be tried
 
   const LoadSpec& spec_;
   const Order& order_;

@@ -506,6 +506,37 @@ TEST_F(LoadTest, AReadThatFailsOnceIsTriedAgain) {
   EXPECT_EQ(faulty.failures(), 1U);
 }
 
+TEST_F(LoadTest, ALackOfDescriptorsIsAnErrorAndNoBadSample) {
+  for (const OnError on_error : {OnError::skip, OnError::replace}) {
+    Faults faults;
+    faults.fail_open = 2;
+    faults.code = Code::limit;
+    faults.on = [](std::string_view path) { return path.ends_with(".tar"); };
+    faults.from_then_on = true;
+    FaultyStorage lacking(storage_, faults);
+    auto dataset = Dataset::open(lacking, "data");
+    ASSERT_TRUE(dataset.ok());
+    LoadSpec wanted = spec();
+    wanted.parts[0].dataset = *dataset;
+    wanted.on_error = on_error;
+    auto loader = make(wanted);
+    ASSERT_TRUE(loader->start(0).ok());
+    int failures = 0;
+    for (;;) {
+      auto batch = loader->next();
+      if (batch.ok() && !*batch) break;
+      if (batch.ok()) {
+        EXPECT_EQ((*batch)->size(), wanted.order.global_batch);
+        continue;
+      }
+      ++failures;
+      EXPECT_EQ(batch.status().code(), Code::limit) << batch.status().text();
+    }
+    EXPECT_GT(failures, 0);
+    EXPECT_EQ(loader->report().errors, 0u);
+  }
+}
+
 TEST_F(LoadTest, AfterForkItIsAnError) {
   auto loader = make(spec());
   ASSERT_TRUE(loader->start(0).ok());

@@ -70,6 +70,7 @@ class DatasetLoader final : public Loader {
   }
   void end_engine();
   std::string name_of(uint32_t part, uint64_t sample) const;
+  Status at_sample(const Status& status, uint32_t part, uint64_t sample) const;
   void count_bad(uint32_t part, uint64_t sample, const Status& why);
   Status check_budget(uint32_t part, uint64_t sample, const Status& why) const;
   Status settle_bad(Step& step);
@@ -151,6 +152,19 @@ std::string DatasetLoader::name_of(uint32_t part, uint64_t sample) const {
          (spec_.mixed ? " of " + of.dataset->folder() : std::string());
 }
 
+// A read that failed names its sample already, where the dataset counts as the loader does.
+Status DatasetLoader::at_sample(const Status& status, uint32_t part, uint64_t sample) const {
+  const LoadPart& of = spec_.parts[part];
+  const auto key = of.dataset->key(sample);
+  const std::string name =
+      "sample " + std::to_string(sample) + (key.ok() ? " (" + printable(*key) + ")" : std::string());
+  std::string where = status.where();
+  const size_t at = of.first == 0 ? where.find(name) : where.npos;
+  if (at == where.npos) return status.at(name_of(part, sample));
+  where.replace(at, name.size(), name_of(part, sample));
+  return Status(status.code(), status.message()).at(where);
+}
+
 void DatasetLoader::count_bad(uint32_t part, uint64_t sample, const Status& why) {
   ++errors_in_epoch_;
   Lock lock(mutex_);
@@ -183,9 +197,12 @@ Status DatasetLoader::note_bad(uint32_t source, uint64_t index, const Status& wh
 Status DatasetLoader::settle_bad(Step& step) {
   std::sort(step.bad.begin(), step.bad.end(),
             [](const BadPlace& a, const BadPlace& b) { return a.place < b.place; });
+  // Nothing is wrong with a sample whose shard cannot be opened for lack of descriptors.
+  for (const BadPlace& bad : step.bad)
+    if (bad.status.code() == Code::limit) return at_sample(bad.status, bad.part, bad.sample);
   for (const BadPlace& bad : step.bad) count_bad(bad.part, bad.sample, bad.status);
   const BadPlace& first = step.bad.front();
-  if (spec_.on_error == OnError::raise) return first.status.at(name_of(first.part, first.sample));
+  if (spec_.on_error == OnError::raise) return at_sample(first.status, first.part, first.sample);
   PACKTRAIN_TRY(check_budget(first.part, first.sample, first.status));
   dropped_.assign(step.filling().size(), false);
   bool any = false;

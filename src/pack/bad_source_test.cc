@@ -229,6 +229,42 @@ TEST_F(PackTest, ASampleWithTwoBadFilesCountsOnce) {
   }
 }
 
+TEST_F(PackTest, ALackOfDescriptorsEndsThePackAndIsNoBadSample) {
+  make_tree(30);
+  Faults faults;
+  faults.on = [](std::string_view name) { return name.ends_with("class1/7.jpg"); };
+  faults.fail_open = 1;
+  faults.code = Code::limit;
+  for (const char* format : {"webdataset", "hdf5"}) {
+    PackOptions lenient = options(std::string("out-") + format);
+    lenient.format = format;
+    lenient.skip_bad = 30;
+    PackReport failed;
+    FaultyStorage lacking(posix_storage(), faults);
+    const Status status = pack(lacking, lenient, &failed).status();
+    EXPECT_EQ(status.code(), Code::limit) << status.text();
+    EXPECT_TRUE(mentions(status.text(), "class1/7.jpg")) << status.text();
+    EXPECT_TRUE(failed.bad.empty());
+    const auto again = pack(posix_storage(), lenient);
+    ASSERT_TRUE(again.ok()) << again.status().text();
+    EXPECT_EQ(again->samples, 30u);
+  }
+}
+
+TEST_F(PackTest, ASampleOfADamagedContainerIsNamedOnce) {
+  make_tree(12);
+  for (int i = 0; i < 12; ++i)
+    put("tree/class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".txt", "x");
+  ASSERT_TRUE(pack(posix_storage(), options("first")).ok());
+  fs::remove(path("first/train-000000.tar"));
+  PackOptions again = options("again");
+  again.sources = {{"", path("first")}};
+  PackReport failed;
+  EXPECT_EQ(pack(posix_storage(), again, &failed).status().code(), Code::corrupt);
+  EXPECT_EQ(failed.bad_samples, 3u);
+  EXPECT_EQ(failed.bad.size(), 3u);
+}
+
 TEST_F(PackTest, SamplesOfAMissingShardAreCountedAndNamed) {
   make_tree(12);
   PackOptions first = options("first");
@@ -281,14 +317,16 @@ TEST_F(PackTest, WhatTheScanCannotReadStandsInTheWayOfPublishingAlone) {
   FaultyStorage unlisted(posix_storage(), faults);
   std::vector<std::string> said;
   PackOptions strict = options("out");
-  strict.announce = [&](const std::string& sentence) { said.push_back(sentence); };
+  strict.announce = [](const std::string& sentence) { ADD_FAILURE() << sentence; };
+  strict.warn = [&](const std::string& sentence) { said.push_back(sentence); };
   PackReport failed;
   const Status status = pack(unlisted, strict, &failed).status();
   EXPECT_EQ(status.code(), Code::corrupt);
   EXPECT_TRUE(mentions(status.text(), "tree/class1")) << status.text();
   EXPECT_TRUE(mentions(status.text(), "--skip-bad 1")) << status.text();
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_TRUE(mentions(said[0], "tree/class1")) << said[0];
+  EXPECT_TRUE(mentions(said[0], "tree/class1: a folder, which counts as one sample: ")) << said[0];
+  EXPECT_TRUE(mentions(said[0], "--skip-bad 1, or more")) << said[0];
   EXPECT_EQ(failed.bad_samples, 1u);
   EXPECT_FALSE(fs::exists(path("out")));
   EXPECT_TRUE(fs::exists(path("out.part/train-000003.tar")));  // everything else is packed

@@ -100,7 +100,8 @@ class BlockSpoolFiller {
   Status take(size_t block, std::vector<std::byte>& raw, std::vector<std::byte>& together) {
     const First begin = first_[block], end = first_[block + 1];
     Status decoded = fetcher_.decode_block(plan_.pieces[pieces_[begin.piece]], raw);
-    if (decoded.code() == Code::io || decoded.code() == Code::no_room) return decoded;
+    if (decoded.code() == Code::io || decoded.code() == Code::limit || decoded.code() == Code::no_room)
+      return decoded;
     if (!decoded.ok()) return {};
     together.clear();
     uint64_t at = begin.at;

@@ -6,15 +6,12 @@
 #include "base/give_back.h"
 #include "base/hash.h"
 #include "base/words.h"
+#include "io/open_files.h"
 
 namespace packtrain {
 
 Fetcher::Fetcher(Storage& storage, const Plan& plan)
-    : storage_(storage), plan_(plan), piece_files_(plan.piece_files.size()) {}
-
-Fetcher::~Fetcher() {
-  for (auto& file : piece_files_) delete file.load();
-}
+    : storage_(storage), plan_(plan), piece_files_(storage, plan.piece_files, most_open_files() / 2) {}
 
 std::string Fetcher::source_path(const Cell& cell) const {
   switch (cell.origin) {
@@ -54,23 +51,9 @@ Result<std::unique_ptr<File>> Fetcher::open_file(const Cell& cell) {
   return file;
 }
 
-Result<const File*> Fetcher::piece_file(uint32_t file) {
-  if (const File* open = piece_files_[file].load(std::memory_order_acquire)) return open;
-  Lock lock(mutex_);
-  if (const File* open = piece_files_[file].load(std::memory_order_acquire)) return open;
-  const PieceFile& spec = plan_.piece_files[file];
-  PACKTRAIN_ASSIGN(opened, storage_.open(spec.path));
-  if (opened->size() != spec.bytes || (spec.mtime_ns != 0 && opened->info().mtime_ns != spec.mtime_ns)) {
-    return Status(Code::corrupt, "has changed since it was listed").at(printable(spec.path));
-  }
-  const File* raw = opened.release();
-  piece_files_[file].store(raw, std::memory_order_release);
-  return raw;
-}
-
 // All of a block, decoded into memory of its size, and checked.
 Status Fetcher::read_block(const Piece& piece, MutableBytes raw) {
-  PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+  PACKTRAIN_ASSIGN(file, piece_files_.use(piece.file));
   const Pipeline& pipeline = plan_.pipelines[piece.pipeline];
   const Status differs(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
                                           " do not match the check that the container has for them");
@@ -99,7 +82,7 @@ Status Fetcher::fetch_piece(uint64_t number, MutableBytes into) {
   if (block_spool_ && block_spool_->has(number)) return block_spool_->read(number, into);
   if (piece.start == 0 && piece.length == piece.raw) return read_block(piece, into);
   if (plan_.pipelines[piece.pipeline].empty() && piece.check_kind == CheckKind::none) {
-    PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+    PACKTRAIN_ASSIGN(file, piece_files_.use(piece.file));
     return into.empty() ? Status() : storage_.read(*file, piece.offset + piece.start, into);
   }
   const std::pair block(piece.file, piece.offset);
@@ -157,7 +140,7 @@ Status Fetcher::fetch_head(const Cell& cell, MutableBytes into) {
   if (cell.origin == Origin::container && cell.inner_field == 1) {
     const Piece& piece = plan_.pieces[cell.where];
     if (!piece.hole && plan_.pipelines[piece.pipeline].empty()) {
-      PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+      PACKTRAIN_ASSIGN(file, piece_files_.use(piece.file));
       return storage_.read(*file, piece.offset + piece.start, into);
     }
   }
@@ -184,7 +167,7 @@ Status Fetcher::fetch_pieces(const Cell& cell, size_t piece_bytes, const std::fu
   if (cell.origin == Origin::container && cell.inner_field == 1) {
     const Piece& piece = plan_.pieces[cell.where];
     if (!piece.hole && plan_.pipelines[piece.pipeline].empty() && piece.check_kind == CheckKind::none) {
-      PACKTRAIN_ASSIGN(file, piece_file(piece.file));
+      PACKTRAIN_ASSIGN(file, piece_files_.use(piece.file));
       return plain(*file, piece.offset + piece.start, piece.length);
     }
   }

@@ -1,16 +1,15 @@
 // Fetcher: the bytes of a planned field, from wherever they are now.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "index/decoded_blocks.h"
 #include "pack/block_spool.h"
 #include "pack/memory_gate.h"
+#include "pack/piece_files.h"
 #include "pack/plan.h"
 #include "pack/stream_spool.h"
 #include "packtrain/storage.h"
@@ -22,9 +21,6 @@ namespace packtrain {
 class Fetcher {
  public:
   Fetcher(Storage& storage, const Plan& plan);
-  ~Fetcher();
-  Fetcher(const Fetcher&) = delete;
-  Fetcher& operator=(const Fetcher&) = delete;
 
   // Where cells of Origin::stream are; without it they cannot be fetched. Before the first thread starts.
   void use(const StreamSpool* spool) { spool_ = spool; }
@@ -47,7 +43,6 @@ class Fetcher {
 
  private:
   Result<std::unique_ptr<File>> open_file(const Cell& cell);
-  Result<const File*> piece_file(uint32_t file);
   Status read_block(const Piece& piece, MutableBytes raw);
   Status fetch_piece(uint64_t number, MutableBytes into);
 
@@ -57,8 +52,7 @@ class Fetcher {
   const BlockSpool* block_spool_ = nullptr;
   DecodedBlocks<std::pair<uint32_t, uint64_t>> decoded_;  // by file and offset
   MemoryGate gate_;                                       // what is decoded whole
-  Mutex mutex_;                                           // guards opening; the pointers are read without it
-  std::vector<std::atomic<const File*>> piece_files_;
+  PieceFiles piece_files_;
 };
 
 }  // namespace packtrain

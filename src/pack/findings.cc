@@ -1,9 +1,35 @@
 #include "pack/findings.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <tuple>
 
+#include "base/words.h"
+
 namespace packtrain {
+
+Finding finding_of(const std::string& file, const std::string& path, const Status& status) {
+  std::string_view where = status.where();
+  for (const std::string& name : {path, printable(path)}) {
+    if (!where.starts_with(name)) continue;
+    const std::string_view rest = where.substr(name.size());
+    if (!rest.empty() && rest[0] != ':' && rest[0] != ' ') continue;
+    where = rest.substr(std::min(rest.find_first_not_of(": "), rest.size()));
+    break;
+  }
+  constexpr std::string_view kAt = "@ ";
+  uint64_t offset = 0;
+  if (where.starts_with(kAt)) {
+    const auto [end, error] = std::from_chars(where.data() + kAt.size(), where.data() + where.size(), offset);
+    if (error == std::errc() && end == where.data() + where.size())
+      where = {};
+    else
+      offset = 0;
+  }
+  const std::string places = where.empty() ? "" : std::string(where) + ": ";
+  return {file, "", "", offset, places + status.message()};
+}
 
 void Findings::move_into(VerifyReport& report) {
   Lock lock(mutex_);

@@ -13,6 +13,10 @@ namespace packtrain {
 
 inline constexpr uint64_t kNoSample = UINT64_MAX;
 
+// What is wrong with a whole file, which is called `file` and lies at `path`: the place in it that the status
+// names is the finding's, and its path is not said again.
+Finding finding_of(const std::string& file, const std::string& path, const Status& status);
+
 // Counts every finding and keeps the first ones, so that a set that is bad throughout does not fill memory.
 // Thread-safe.
 class Findings {

@@ -29,14 +29,14 @@ std::string_view path_of(const Catalog& catalog, uint64_t sample) {
 
 }  // namespace
 
-std::string repeats_in_words(const Catalog& catalog, size_t first, const std::string& list) {
+Repeats find_repeats(const Catalog& catalog, size_t first, const std::string& list) {
   BigVector<Row> rows;
   rows.reserve(catalog.samples.size() - first);
   for (uint64_t sample = first; sample < catalog.samples.size(); ++sample)
     rows.push_back({xxh64(as_bytes(path_of(catalog, sample))), sample});
   std::sort(rows.begin(), rows.end());
 
-  uint64_t repeated = 0, contradicting = 0, in_several_splits = 0;
+  uint64_t repeated = 0, surplus = 0, contradicting = 0, in_several_splits = 0;
   std::string_view example, worse_example;
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
     const std::string_view path = path_of(catalog, rows[begin].sample);
@@ -49,6 +49,7 @@ std::string repeats_in_words(const Catalog& catalog, size_t first, const std::st
       is_apart |= other.split != one.split;
     }
     if (end == begin + 1) continue;
+    surplus += end - begin - 1;
     if (repeated++ == 0) example = path;
     if (is_apart) ++in_several_splits;
     if (differs && contradicting++ == 0) worse_example = path;
@@ -62,7 +63,7 @@ std::string repeats_in_words(const Catalog& catalog, size_t first, const std::st
   if (in_several_splits > 0)
     words += ", and " + counted(in_several_splits, "file") + (in_several_splits > 1 ? " are" : " is") +
              " in several splits";
-  return words + "; if that is not meant, give the list one row for each file";
+  return {surplus, words + "; if that is not meant, give the list one row for each file"};
 }
 
 }  // namespace packtrain

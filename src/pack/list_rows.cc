@@ -274,8 +274,9 @@ Status ListRows::finish() {
   PACKTRAIN_TRY(check_splits());
   PACKTRAIN_TRY(settle_root());
   PACKTRAIN_TRY(labels_.finish(context_.out, first_sample_, printable(source_.path)));
-  std::string repeats = repeats_in_words(catalog, first_sample_, printable(source_.path));
-  if (!repeats.empty()) catalog.warnings.push_back(std::move(repeats));
+  Repeats repeats = find_repeats(catalog, first_sample_, printable(source_.path));
+  catalog.files -= repeats.rows;
+  if (!repeats.words.empty()) catalog.warnings.push_back(std::move(repeats.words));
   return {};
 }
 

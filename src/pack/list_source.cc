@@ -130,9 +130,20 @@ class JsonRows {
     return names;
   }
 
+  // Most readers take the last of two members of one name, some the first: a label would be a guess.
+  static Status check_members(std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice == names.end()) return {};
+    return Status(Code::corrupt,
+                  "has \"" + printable(*twice) +
+                      "\" more than once, and readers disagree on which one counts; leave one");
+  }
+
   // The first object that has a label decides what it is called: not every sample needs one.
   Status take_object(const std::string& path, const Json& object, const std::vector<std::string>& names,
                      std::string_view where) {
+    PACKTRAIN_TRY(check_members(names).at(where));
     if (columns_.size() < names.size()) columns_ = names;
     if (label_.empty() && !no_label_wanted(context_.options, names)) {
       const size_t label = find_column(names, context_.options.label_column, label_column_names());

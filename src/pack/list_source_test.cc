@@ -342,12 +342,29 @@ TEST(ListSourceTest, FilesNamedMoreThanOnceAreToldOf) {
   put(storage, "data/l.csv", "path,label\nb.jpg,x\nb.jpg,x\na.jpg,x\nsub/c.png,z\na.jpg,y\n");
   const Catalog contradicting = scan_ok(storage, "data/l.csv");
   EXPECT_EQ(contradicting.samples.size(), 5U) << "told of, and packed";
+  EXPECT_EQ(contradicting.files, 3U + 2U + 1U) << "files, folders and the list: each once";
   EXPECT_TRUE(warns(contradicting, {"2 files", "(a.jpg is one)", "1 file contradict"}));
   EXPECT_FALSE(warns(contradicting, {"several splits"}));
   put(storage, "data/l.csv", "path,label,split\na.jpg,x,train\na.jpg,x,val\n");
   EXPECT_TRUE(warns(scan_ok(storage, "data/l.csv"), {"more than once", "is in several splits"}));
   put(storage, "data/l.csv", "path,label\na.jpg,x\nb.jpg,x\n");
   EXPECT_TRUE(scan_ok(storage, "data/l.csv").warnings.empty());
+}
+
+TEST(ListSourceTest, AMemberThatComesTwiceInARowIsRefused) {
+  Files storage;
+  put(storage, "data/l.jsonl",
+      "{\"path\": \"a.jpg\", \"label\": 1}\n"
+      "{\"path\": \"b.jpg\", \"label\": 1, \"label\": 2}\n");
+  put(storage, "data/rows.json", R"([{"path": "a.jpg", "path": "b.jpg", "label": 1}])");
+  put(storage, "data/members.json", R"({"a.jpg": {"label": 1, "note": "x", "note": "y"}})");
+  for (const auto& [list, where] : {std::pair("data/l.jsonl", "line 2: has \"label\" more than once"),
+                                    std::pair("data/rows.json", "entry 0: has \"path\" more than once"),
+                                    std::pair("data/members.json", "a.jpg: has \"note\" more than once")}) {
+    const Status status = failure(storage, list);
+    EXPECT_EQ(status.code(), Code::corrupt);
+    EXPECT_NE(status.text().find(std::string(list) + ": " + where), std::string::npos) << status.text();
+  }
 }
 
 TEST(ListSourceTest, AColumnOfSplitsMakesSplits) {

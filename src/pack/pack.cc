@@ -13,6 +13,7 @@
 #include <chrono>
 #include <ctime>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "base/json.h"
@@ -47,6 +48,8 @@ constexpr uint32_t kUnitSamples = 1024, kFarUnitSamples = 16;
 // A part of the memory granted: shards that take more of it, in all, do not stay in it.
 constexpr uint64_t kPartOfMemory = 16;
 constexpr size_t kDifferencesNamed = 20;  // how many differences are named
+constexpr std::string_view kNeverInPlace =
+    "; a dataset is never changed in place: choose another name, or remove it first";
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -76,6 +79,7 @@ class Packer {
   Status check_target();
   Json own_log(const std::string& folder);
   bool published_meanwhile();
+  Status is_as_packed(const Json& log);
   Status find_published(const Status& target);
   Result<Catalog> scan_sources();
   Result<Plan> make_new_plan();
@@ -89,6 +93,7 @@ class Packer {
   Status source_has_changed(const std::vector<std::string>& changed, const std::string& way_on);
   Status compare_source(Plan& plan);
   Status check_bad(const Plan& plan, uint64_t bad_samples, uint64_t left_out);
+  std::optional<uint64_t> bytes_of(const Plan& plan, const std::vector<uint32_t>& shards);
   Status write(const Plan& plan);
   Status finish(Plan& plan);
   Status dry_run();
@@ -170,6 +175,7 @@ bool Packer::published_meanwhile() {
   }
   report.shards_missing = 0;
   report.bad.clear();
+  if (options_.dry_run) return true;
   // A part that was begun again after OUT had its name is of no use to anyone.
   (void)remove_tree(storage_, part_);
   // What was being made in OUT.part at the moment of its renaming came along into OUT, unseen by whoever
@@ -187,10 +193,7 @@ Status Packer::check_target() {
         .at(printable(out_));
   }
   if (!info.ok()) return info.status();
-  return Status(
-             Code::invalid,
-             "exists already; a dataset is never changed in place: choose another name, or remove it first")
-      .at(printable(out_));
+  return Status(Code::invalid, "exists already" + std::string(kNeverInPlace)).at(printable(out_));
 }
 
 Result<Catalog> Packer::scan_sources() {
@@ -432,6 +435,17 @@ Status Packer::check_bad(const Plan& plan, uint64_t bad_samples, uint64_t left_o
                     std::to_string(bad_samples + left_out));
 }
 
+// As they were written; nothing where another task has published them meanwhile, under another name.
+std::optional<uint64_t> Packer::bytes_of(const Plan& plan, const std::vector<uint32_t>& shards) {
+  uint64_t bytes = 0;
+  for (const uint32_t number : shards) {
+    const auto info = storage_.stat(path_below(part_, plan.shards[number].name));
+    if (!info.ok()) return {};
+    bytes += info->size;
+  }
+  return bytes;
+}
+
 Status Packer::write(const Plan& plan) {
   const auto start = Clock::now();
   const bool planned = is_planned(plan);
@@ -440,12 +454,13 @@ Status Packer::write(const Plan& plan) {
   for (uint32_t number = 0; number < plan.shards.size(); ++number) {
     const ShardPlan& shard = plan.shards[number];
     auto rows = finished_shard(storage_, part_, shard);
+    const bool is_ours = number % options_.tasks == options_.task;
     if (rows.ok() && rows->left_out.size() <= options_.skip_bad) {
-      ++report.shards_kept;
+      report.shards_kept += is_ours ? 1 : 0;
       left_out += rows->left_out.size();
       continue;
     }
-    if (number % options_.tasks != options_.task) continue;
+    if (!is_ours) continue;
     bool streamed = false;
     for (uint64_t i = shard.first;
          i < shard.first + shard.count && !streamed && !plan.catalog.streams.empty(); ++i) {
@@ -494,11 +509,14 @@ Status Packer::write(const Plan& plan) {
     report.bad = std::move(context.bad);
     bad_samples = context.bad_samples;
     left_out += context.left_out;
+    samples -= std::min(samples, context.left_out);
   }
   PACKTRAIN_TRY(status);
   PACKTRAIN_TRY(check_bad(plan, bad_samples, left_out));
   if (!meter.finish()) return Status(Code::stopped, "stopped; run the same command again to go on");
   report.shards_written = all.size();
+  report.samples_written = samples;
+  report.bytes_written = bytes_of(plan, all).value_or(bytes);
   return {};
 }
 
@@ -576,18 +594,20 @@ void Packer::estimate(const Plan& plan) {
 }
 
 void Packer::announce(const Plan& plan) const {
-  if (!options_.announce) return;
-  if (plan.conversion.any() && !options_.dry_run) options_.announce(cost_in_words(plan.cost));
-  for (const FieldCompression& finding : report.compression)
-    options_.announce(printable(finding.field) + ": " + finding.reason);
+  if (options_.announce) {
+    if (plan.conversion.any() && !options_.dry_run) options_.announce(cost_in_words(plan.cost));
+    for (const FieldCompression& finding : report.compression)
+      options_.announce(printable(finding.field) + ": " + finding.reason);
+  }
   const Catalog& catalog = plan.catalog;
   if (const uint64_t bad = catalog.missing_count + catalog.unreadable_count;
-      catalog.unreadable_count > 0 && bad > options_.skip_bad)
-    options_.announce(
-        bad_in_words(catalog.unreadable.front()) +
-        (catalog.unreadable_count == 1 ? ""
-                                       : ", and " + count_in_words(catalog.unreadable_count - 1) + " more") +
-        ": everything else is packed, but published only with --skip-bad " + std::to_string(bad));
+      options_.warn && catalog.unreadable_count > 0 && bad > options_.skip_bad)
+    options_.warn(bad_in_words(catalog.unreadable.front()) +
+                  (catalog.unreadable_count == 1
+                       ? ""
+                       : ", and " + count_in_words(catalog.unreadable_count - 1) + " more") +
+                  ". Everything else is packed, but published only with --skip-bad " + std::to_string(bad) +
+                  ", or more should further samples turn out to be bad");
 }
 
 Status Packer::dry_run() {
@@ -618,7 +638,9 @@ Status Packer::give_name() {
   PACKTRAIN_ASSIGN(dataset, Dataset::open(storage_, out_));
   report.published = true;
   report.samples = dataset->samples();
-  report.shards = report.shards_kept = dataset->manifest().shards.size();
+  report.shards = dataset->manifest().shards.size();
+  const uint64_t ours = (report.shards + options_.tasks - 1 - options_.task) / options_.tasks;
+  report.shards_kept = ours - std::min(ours, report.shards_written);
   report.bytes = 0;
   report.inodes_after = inodes_of(dataset->manifest());
   for (const ShardSpec& shard : dataset->manifest().shards) report.bytes += shard.bytes;
@@ -674,19 +696,42 @@ Status Packer::work() {
   return written;
 }
 
-// OUT is there before this task begins: of several, the others have finished it, or it is from another day.
+// Whether OUT, packed with these options, is still what they make; else why not.
+Status Packer::is_as_packed(const Json& log) {
+  const auto differs = [&](const std::string& how) {
+    return Status(Code::invalid, "exists already, and " + how + std::string(kNeverInPlace))
+        .at(printable(out_));
+  };
+  const auto dataset = Dataset::open(storage_, out_);
+  if (!dataset.ok()) return differs("cannot be opened, see packtrain verify");
+  const Manifest& manifest = (*dataset)->manifest();
+  for (uint32_t shard = 0; shard < manifest.shards.size(); ++shard) {
+    const auto info = storage_.stat((*dataset)->shard_path(shard));
+    if (!info.ok() || info->size != manifest.shards[shard].bytes)
+      return differs("is not whole any more, see packtrain verify");
+  }
+  if (!log.has("source_fingerprint")) return options_.tasks > 1 ? Status() : check_target();  // an older one
+  const auto now = scan_sources();
+  if (!now.ok() && now.status().code() == Code::stopped) return now.status();
+  if (!now.ok()) return differs("its source cannot be compared with it: " + now.status().text());
+  if (source_fingerprint(*now) != log["source_fingerprint"].as_string())
+    return differs("the source has changed since it was packed");
+  const auto facts = Json::parse(manifest.source_json);
+  if (facts.ok() && (*facts)["left_out_samples"].as_uint() > options_.skip_bad)
+    return differs("leaves out more samples than --skip-bad " + std::to_string(options_.skip_bad) +
+                   " allows");
+  return {};
+}
+
+// OUT is there before this begins: a run of the same command, or other tasks, have finished it, or it is
+// another's.
 Status Packer::find_published(const Status& target) {
-  const Json log = options_.tasks > 1 ? own_log(out_) : Json();
+  const Json log = own_log(out_);
   if (log.is_null()) return target;
   // One of the tasks looks, for all: a source of millions of files is not scanned by each.
-  if (options_.task == 0 && !options_.dry_run && log.has("source_fingerprint")) {
-    PACKTRAIN_ASSIGN(now, scan_sources());
-    if (source_fingerprint(now) != log["source_fingerprint"].as_string())
-      return Status(Code::invalid,
-                    "exists already, and the source has changed since it was packed; a dataset is never "
-                    "changed in place: choose another name, or remove it first")
-          .at(printable(out_));
-  }
+  if (options_.task == 0) PACKTRAIN_TRY(is_as_packed(log));
+  report.bad.clear();
+  report.bad_samples = 0;
   if (!published_meanwhile()) return target;
   report.found = true;
   return {};

@@ -213,13 +213,116 @@ TEST_F(PackTest, SplitsWithDotsHaveSidecarsOfTheirOwn) {
 TEST_F(PackTest, ExistingTargetAndOtherOptionsAreRefused) {
   make_tree(10);
   ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
-  EXPECT_EQ(pack(posix_storage(), options("out")).status().code(), Code::invalid);
+  PackOptions otherwise = options("out");
+  otherwise.seed = 5;
+  EXPECT_EQ(pack(posix_storage(), otherwise).status().code(), Code::invalid);
   PackOptions plan_only = options("other");
   plan_only.plan_only = true;
   ASSERT_TRUE(pack(posix_storage(), plan_only).ok());
   PackOptions changed = options("other");
   changed.seed = 5;
   EXPECT_EQ(pack(posix_storage(), changed).status().code(), Code::invalid);
+}
+
+TEST_F(PackTest, TheSamePackOnceMoreFindsItsWorkDone) {
+  make_tree(10);
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+  const auto packed = contents("out");
+  for (const bool dry_run : {true, false}) {
+    PackOptions again = options("out");
+    again.dry_run = dry_run;
+    const auto report = pack(posix_storage(), again);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    EXPECT_TRUE(report->found);
+    EXPECT_TRUE(report->published);
+    EXPECT_EQ(report->samples, 10u);
+    EXPECT_EQ(report->shards, 4u);
+    EXPECT_EQ(report->shards_written, 0u);
+  }
+  EXPECT_EQ(contents("out"), packed);
+}
+
+TEST_F(PackTest, ATargetThatIsNoLongerWhatTheSamePackMakesIsRefusedAndLeftAsItWas) {
+  make_tree(12);
+  const auto refused = [&](const PackOptions& again, std::string_view why) {
+    const auto before = contents("out");
+    const Status status = pack(posix_storage(), again).status();
+    EXPECT_EQ(status.code(), Code::invalid) << status.text();
+    EXPECT_TRUE(mentions(status.text(), "exists already")) << status.text();
+    EXPECT_TRUE(mentions(status.text(), why)) << status.text();
+    EXPECT_TRUE(mentions(status.text(), "remove it first")) << status.text();
+    EXPECT_EQ(contents("out"), before);
+    EXPECT_FALSE(exists("out.part"));
+  };
+  Faults faults;
+  faults.on = [](std::string_view name) { return name.ends_with("class1/7.jpg"); };
+  faults.fail_open = 1;
+  FaultyStorage flaky(posix_storage(), faults);
+  PackOptions lenient = options("out");
+  lenient.skip_bad = 1;
+  ASSERT_TRUE(pack(flaky, lenient).ok());
+  refused(options("out"), "leaves out more samples than --skip-bad 0 allows");
+  fs::remove_all(path("out"));
+
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+  fs::rename(path("tree"), path("away"));
+  refused(options("out"), "its source cannot be compared with it");
+  fs::rename(path("away"), path("tree"));
+  fs::resize_file(path("out/train-000001.tar"), 512);
+  refused(options("out"), "is not whole any more");
+  fs::remove_all(path("out"));
+
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+  put("tree/class0/new.jpg", "x");
+  refused(options("out"), "the source has changed");
+  put("out/pack.log.json", "{}");
+  refused(options("out"), "never changed in place");
+}
+
+TEST_F(PackTest, TasksReportWhatIsTheirsAndWhatIsOfAll) {
+  make_tree(30);
+  uint64_t written = 0, samples = 0, bytes = 0;
+  const auto run = [&](uint32_t task) {
+    PackOptions pack_options = options("out");
+    pack_options.task = task;
+    pack_options.tasks = 2;
+    pack_options.publish_wait_seconds = 0;
+    return pack(posix_storage(), pack_options);
+  };
+  for (const uint32_t task : {0u, 1u}) {
+    const auto report = run(task);
+    ASSERT_TRUE(report.ok()) << report.status().text();
+    EXPECT_EQ(report->shards_written, 2u);
+    EXPECT_EQ(report->shards_kept, 0u) << "what another task wrote is not of an earlier run";
+    written += report->shards_written;
+    samples += report->samples_written;
+    bytes += report->bytes_written;
+    if (task == 0) {
+      const auto again = run(0);
+      ASSERT_TRUE(again.ok());
+      EXPECT_EQ(again->shards_written, 0u);
+      EXPECT_EQ(again->shards_kept, 2u);
+      EXPECT_EQ(again->samples_written, 0u);
+    } else {
+      EXPECT_EQ(report->shards, written);
+      EXPECT_EQ(report->samples, samples);
+      EXPECT_EQ(report->bytes, bytes);
+    }
+  }
+}
+
+TEST_F(PackTest, WhoeverGivesAWholePartItsNameKeptNoMoreThanItsOwnShards) {
+  make_tree(30);
+  ASSERT_TRUE(pack(posix_storage(), options("out")).ok());
+  fs::rename(path("out"), path("out.part"));  // killed before the last step
+  PackOptions last = options("out");
+  last.task = 2;
+  last.tasks = 3;
+  const auto report = pack(posix_storage(), last);
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_TRUE(report->published);
+  EXPECT_EQ(report->shards, 4u);
+  EXPECT_EQ(report->shards_kept, 1u);
 }
 
 TEST_F(PackTest, WhatCannotBePackedSoLeavesNothingInTheWay) {

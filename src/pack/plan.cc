@@ -235,7 +235,7 @@ Result<std::string> plan_identity(Storage& storage, const PackOptions& options) 
 
 Result<Plan> make_plan(Storage& storage, Catalog catalog, const PackOptions& options) {
   if (catalog.samples.empty()) {
-    return Status(Code::not_found, "no samples were found in the source; is it the right folder?");
+    return Status(Code::not_found, "no samples were found in the source; is it the right one?");
   }
   Plan plan;
   plan.format = options.format;

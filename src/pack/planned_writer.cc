@@ -281,6 +281,7 @@ void PlannedWriter::note_image(ShardInWork& shard, const PlannedMember& member, 
   }
 }
 
+// Each bad file of a sample is one to be mended. In a container its fields are of one file: once is enough.
 Status PlannedWriter::note_bad(ShardInWork& shard, const PlannedMember& member, const Status& status) {
   const Cell cell = cell_of(shard.layout, member);
   if (!is_bad_sample(status)) return status.at(printable(context_.fetcher.source_path(cell)));
@@ -299,6 +300,7 @@ Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& sc
   BlockPieces pieces(begin);
   bool sound = true;
   const size_t end_member = layout.first_member[unit.end_sample];
+  uint64_t named = UINT64_MAX;
   for (size_t i = layout.first_member[unit.first_sample]; i < end_member; ++i) {
     if (i + kCellsAhead < end_member)
       look_ahead_at(context_.plan.catalog, layout.members[i + kCellsAhead].cell,
@@ -312,8 +314,11 @@ Status PlannedWriter::write_small(ShardInWork& shard, size_t number, Scratch& sc
     const MutableBytes data = buffer.subspan(member.data_offset - begin, member.size);
     const MutableBytes padding =
         buffer.subspan(member.data_offset + member.size - begin, next - member.data_offset - member.size);
-    if (Status status = context_.fetcher.fetch(cell_of(layout, member), data); !status.ok()) {
+    const Cell cell = cell_of(layout, member);
+    if (member.sample == named && cell.origin == Origin::container) continue;
+    if (Status status = context_.fetcher.fetch(cell, data); !status.ok()) {
       PACKTRAIN_TRY(note_bad(shard, member, status));
+      named = member.sample;
       sound = false;  // the shard will be laid out anew; the rest of the unit is still read, to find all that
                       // is bad
       continue;
@@ -343,24 +348,27 @@ Status PlannedWriter::write_large(ShardInWork& shard, size_t number) {
     for (const BlockPiece& piece : pieces.finish()) all.push_back(piece);
     return shard.writer->write_at(offset, bytes);
   };
+  uint64_t named = UINT64_MAX;
   for (size_t i = layout.first_member[unit.first_sample]; i < layout.first_member[unit.end_sample]; ++i) {
     const PlannedMember& member = layout.members[i];
+    const Cell cell = cell_of(layout, member);
+    if (member.sample == named && cell.origin == Origin::container) continue;
     uint32_t check = 0, zip_check = 0;
     uint64_t done = 0;
     Status written;  // a failure to write is not the sample's fault
-    const Status status =
-        context_.fetcher.fetch_pieces(cell_of(layout, member), kStreamBytes, [&](Bytes bytes) -> Status {
-          if (done == 0) note_image(shard, member, bytes);
-          check = crc32c(bytes, check);
-          if (layout_.needs_crc32) zip_check = crc32(bytes, zip_check);
-          written = write_checked(member.data_offset + done, bytes);
-          done += bytes.size();
-          if (written.ok() && context_.meter.stopped()) written = Status(Code::stopped, "stopped");
-          return written;
-        });
+    const Status status = context_.fetcher.fetch_pieces(cell, kStreamBytes, [&](Bytes bytes) -> Status {
+      if (done == 0) note_image(shard, member, bytes);
+      check = crc32c(bytes, check);
+      if (layout_.needs_crc32) zip_check = crc32(bytes, zip_check);
+      written = write_checked(member.data_offset + done, bytes);
+      done += bytes.size();
+      if (written.ok() && context_.meter.stopped()) written = Status(Code::stopped, "stopped");
+      return written;
+    });
     PACKTRAIN_TRY(written);
     if (!status.ok()) {
       PACKTRAIN_TRY(note_bad(shard, member, status));
+      named = member.sample;
       continue;
     }
     shard.checks[i] = check;

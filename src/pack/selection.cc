@@ -29,8 +29,14 @@ std::vector<std::string> labels_in_use(const Dataset& dataset) {
 
 Result<int64_t> label_of(const Dataset& dataset, std::string_view name) {
   const std::vector<std::string>& classes = dataset.manifest().classes;
-  const auto named = std::find(classes.begin(), classes.end(), name);
-  if (named != classes.end()) return named - classes.begin();
+  if (const auto named = std::find(classes.begin(), classes.end(), name); named != classes.end())
+    return named - classes.begin();
+  // Or as it is shown: a manifest holds no other bytes than UTF-8, and a class with others is called so
+  // there.
+  const std::string shown = printable(name);
+  const auto same = std::find_if(classes.begin(), classes.end(),
+                                 [&](const std::string& each) { return printable(each) == shown; });
+  if (same != classes.end()) return same - classes.begin();
   int64_t label = kNoLabel;
   const auto is_number = [&label](std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);

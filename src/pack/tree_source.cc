@@ -176,13 +176,14 @@ class TreeBuilder {
 
   void warn(const Shape& shape) {
     const std::string where = printable(source_.path);
-    const std::string files = count_in_words(shape.files_at_top);
+    const std::string files = counted(shape.files_at_top, "file"),
+                      are = shape.files_at_top == 1 ? "it is" : "they are";
     if (class_tree_ && shape.files_at_top > 0)
-      catalog_.warnings.push_back(where + " holds " + files +
-                                  " files beside its class folders; they are packed without a label");
+      catalog_.warnings.push_back(where + " holds " + files + " beside its class folders; " + are +
+                                  " packed without a label");
     if (split_tree_ && shape.files_at_top > 0)
-      catalog_.warnings.push_back(where + " holds " + files +
-                                  " files beside its splits; they are packed as a split \"other\"");
+      catalog_.warnings.push_back(where + " holds " + files + " beside its splits; " + are +
+                                  " packed as a split \"other\"");
     if (class_tree_ && std::all_of(shape.folders.begin(), shape.folders.end(), is_split_name))
       catalog_.warnings.push_back(where + " was given as the split \"" + source_.split +
                                   "\", so its folders (" + printable(shape.folders[0]) +
@@ -351,8 +352,7 @@ Status add_tree(ScanContext& context, const Source& source, Listing& listing, co
                 const FillCell& fill, const LabelOf& label_of) {
   add_skipped(listing.skipped, context.out.catalog().skipped);
   if (listing.files.empty())
-    return Status(Code::invalid, "holds no files to pack; is it the right folder?")
-        .at(printable(source.path));
+    return Status(Code::invalid, "holds no files to pack; is it the right one?").at(printable(source.path));
   PACKTRAIN_TRY(TreeBuilder(context, source, listing, fill, label_of).run(options));
   listing = Listing();
   return {};
@@ -369,7 +369,7 @@ Status add_walked_tree(ScanContext& context, const Source& source, Listing& list
   for (const Listing::Trouble& trouble : listing.trouble)
     context.out.note_unreadable(
         {path_below(source.path, trouble.path),
-         trouble.what + (trouble.folder ? ", a folder that counts as one sample" : ""), ""});
+         (trouble.folder ? "a folder, which counts as one sample: " : "") + trouble.what, ""});
   if (listing.files.empty() && !listing.trouble.empty())
     return Status(Code::io, listing.trouble.front().what +
                                 ", and nothing else of the source holds files; "

@@ -98,7 +98,7 @@ TEST(TreeSourceTest, FilesBesideClassFoldersAreKeptAndTold) {
   EXPECT_EQ(described(catalog),
             (Lines{"train/- labels: txt=labels.txt", "train/0 a/1: cls='0' jpg=a/1.jpg"}));
   ASSERT_EQ(catalog.warnings.size(), 1U);
-  EXPECT_NE(catalog.warnings[0].find("1 files beside its class folders"), std::string::npos);
+  EXPECT_NE(catalog.warnings[0].find("1 file beside its class folders; it is packed"), std::string::npos);
 }
 
 TEST(TreeSourceTest, LoneFolderOfFoldersIsTold) {

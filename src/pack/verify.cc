@@ -263,7 +263,7 @@ Result<VerifyReport> verify_folder(Storage& storage, const std::string& folder,
     if (opened.ok()) {
       dataset = std::move(*opened);
     } else if (opened.status().code() == Code::corrupt) {
-      findings.add({"index.npz", "", "", 0, opened.status().text()});
+      findings.add(finding_of("index.npz", folder + "/index.npz", opened.status()));
     } else {
       return opened.status();
     }
@@ -291,7 +291,7 @@ Result<VerifyReport> verify_containers(Storage& storage, const std::vector<std::
     const Result<std::shared_ptr<Dataset>> opened = open_dataset(storage, path, open);
     if (!opened.ok()) {
       if (opened.status().code() != Code::corrupt) return opened.status();
-      findings.add({path, "", "", 0, opened.status().text()});
+      findings.add(finding_of(path, path, opened.status()));
       if (options.recover) findings.add_recoverable(recoverable_in_words(storage, path, path, 0));
       ++report.shards;
       continue;

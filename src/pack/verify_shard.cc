@@ -382,7 +382,7 @@ Result<bool> ShardCheck::finish() {
   std::vector<std::byte> bytes;
   for (const Extent& extent : overlaps_) {
     const Status read = dataset_->read(extent.sample, extent.field, bytes, true);
-    if (read.code() == Code::io) return read.at(spec_.path);
+    if (read.code() == Code::io || read.code() == Code::limit) return read.at(spec_.path);
     if (!read.ok()) find_in_field(extent, read.message());
   }
   if (!spec_.hash.empty() && has_checks_) {

@@ -210,6 +210,9 @@ Result<std::shared_ptr<Dataset>> index_again(Storage& storage, std::string_view 
   return Dataset::from_memory(storage, ".", builder.finish());
 }
 
+// What says nothing of the data.
+bool is_of_system(Code code) { return code == Code::io || code == Code::limit; }
+
 }  // namespace
 
 Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard, const std::string& path,
@@ -221,7 +224,7 @@ Status check_structure(Storage& storage, const Dataset& dataset, uint32_t shard,
   Result<std::shared_ptr<Dataset>> fresh = index_again(storage, spec.format, path, {});
   if (!fresh.ok()) {
     if (fresh.status().code() != Code::corrupt) return fresh.status().at(spec.path);
-    findings.add({spec.path, "", "", 0, fresh.status().text()});
+    findings.add(finding_of(spec.path, path, fresh.status()));
     return {};
   }
   StructureCheck check(dataset, **fresh, shard, findings);
@@ -234,7 +237,7 @@ Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Finding
   for (uint64_t sample = first; sample < end; ++sample) {
     const Result<std::string_view> key = dataset.key(sample);
     if (!key.ok()) {
-      if (key.status().code() == Code::io) return key.status();
+      if (is_of_system(key.status().code())) return key.status();
       findings.add({"names.npz", fmt::format("#{}", sample), "", 0, key.status().text()}, sample);
       continue;
     }
@@ -246,7 +249,7 @@ Status check_names(const Dataset& dataset, uint64_t first, uint64_t end, Finding
     const std::vector<ShardSpec>& shards = dataset.manifest().shards;
     const bool foreign = shard < shards.size() && shards[shard].mtime_ns != 0;
     if (found.ok() && foreign && dataset.key(*found).ok() && *dataset.key(*found) == *key) continue;
-    if (!found.ok() && found.status().code() == Code::io) return found.status();
+    if (is_of_system(found.status().code())) return found.status();
     findings.add({"names.npz", std::string(*key), "", 0,
                   found.ok() ? fmt::format("samples {} and {} have the same key", std::min(*found, sample),
                                            std::max(*found, sample))

@@ -113,7 +113,7 @@ class Walker {
       return true;
     });
     if (!listed.ok()) {
-      if (path_.empty()) return listed;
+      if (path_.empty() || listed.code() == Code::limit) return listed;
       out_.trouble.push_back({path_, true, listed.message()});
       levels_.push_back(std::move(level));
       return {};

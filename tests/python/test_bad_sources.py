@@ -10,7 +10,7 @@ from typing import Any
 
 import packtrain as pt
 import pytest
-from helpers import Command, Ran, small_tree, write_tree
+from helpers import Command, Ran, read_tree, small_tree, write_tree
 
 
 def manifest_of(dataset: Path) -> Any:
@@ -130,3 +130,56 @@ def test_tasks_do_not_publish_what_is_no_longer_the_source(command: Command, tmp
     changed = task(0)
     assert changed.code == 2
     assert "has changed" in changed.last_line
+
+
+def test_the_same_command_once_more_finds_its_work_done(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {f"{c}/{n:03}.txt": b"old" for c in "ab" for n in range(20)})
+    call: list[str | Path] = ["pack", tmp_path / "tree", tmp_path / "out", "--shards", "2"]
+    assert command(*call).code == 0
+    before = read_tree(tmp_path / "out")
+    again = command(*call)
+    assert again.code == 0, again.error
+    assert "was there already, packed with these options: 40 samples in 2 shards" in again.out
+    assert "nothing was left to do" in again.out
+    told = command(*call, "--json")
+    assert told.code == 0
+    assert told.json()["found"] is True
+    other = command(*call, "--seed", "1")
+    assert other.code == 2
+    assert "remove it first" in other.last_line
+    (tmp_path / "tree" / "a" / "later.txt").write_bytes(b"new")
+    changed = command(*call)
+    assert changed.code == 2
+    assert "has changed" in changed.last_line
+    assert read_tree(tmp_path / "out") == before
+
+
+def test_tasks_tell_their_own_part_and_the_whole(command: Command, tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {f"{c}/{n:03}.txt": b"x" * 999 for c in "ab" for n in range(20)})
+    call: list[str | Path] = ["pack", tmp_path / "tree", tmp_path / "out", "--shards", "4"]
+    first = command(*call, "--task", "0/2")
+    assert "this task wrote 20 samples in 2 shards, " in first.out
+    assert "2 of 4 shards belong to tasks that are not done" in first.out
+    last = command(*call, "--task", "1/2")
+    assert "this task wrote 20 samples in 2 shards, " in last.out
+    assert "all tasks together packed 40 samples into 4 shards, " in last.out
+    assert "earlier run" not in last.out
+
+
+def test_what_stands_in_the_way_is_one_note_on_stderr(command: Command, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may list every folder")
+    write_tree(tmp_path / "tree", {f"{c}/{n}.txt": b"x" for c in "abc" for n in range(3)})
+    (tmp_path / "tree" / "b").chmod(0)
+    (tmp_path / "tree" / "c" / "1.txt").chmod(0)
+    try:
+        ran = command("pack", tmp_path / "tree", tmp_path / "out")
+    finally:
+        (tmp_path / "tree" / "b").chmod(0o755)
+    assert ran.code == 1
+    assert "skip-bad" not in ran.out
+    notes = [line for line in ran.error.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1
+    assert "tree/b: a folder, which counts as one sample: cannot list: Permission denied" in notes[0]
+    assert "--skip-bad 1, or more should further samples" in notes[0]
+    assert "--skip-bad 2" in ran.last_line

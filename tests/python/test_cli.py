@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
@@ -317,6 +318,49 @@ def test_a_class_that_is_not_there_is_an_error_that_names_those_there_are(
     assert command("ls", tmp_path / "flat.pt", "--class", "4").out == "a\n"
 
 
+def test_a_class_of_any_bytes_is_one_line_and_found_by_its_bytes(command: Command, tmp_path: Path) -> None:
+    for name in (b"n\xe9", b"two\nlines", b"a\ttab"):
+        write_tree(tmp_path / "tree" / os.fsdecode(name), {"x.txt": b"x"})
+    pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
+    rows = command("ls", "-l", tmp_path / "out").out.splitlines()
+    assert sorted(row.split("\t")[2] for row in rows) == ["a\\ttab", "n\\xE9", "two\\nlines"]
+    assert all(len(row.split("\t")) == 6 for row in rows)
+    for name in (b"n\xe9", b"n\\xE9", b"two\nlines", b"two\\nlines"):
+        assert command("ls", tmp_path / "out", "--class", os.fsdecode(name)).out.count("\n") == 1
+
+
+def test_a_key_with_a_line_break_is_one_line(command: Command, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        for name in ("two\nlines.txt", "a\ttab.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            tar.addfile(member, io.BytesIO(b"x"))
+    assert command("index", tmp_path / "a.tar").code == 0
+    assert sorted(command("ls", tmp_path / "a.tar").out.splitlines()) == ["a\ttab", "two\\nlines"]
+    rows = command("ls", "-l", tmp_path / "a.tar").out.splitlines()
+    assert sorted(row.split("\t")[1] for row in rows) == ["a\\ttab", "two\\nlines"]
+
+
+def test_help_that_cannot_be_written_is_an_error(command: Command) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [command.path, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 3
+    assert ran.stderr.startswith("packtrain: cannot write to stdout")
+
+
+def test_verify_says_each_fact_once(command: Command, packed: Path, tmp_path: Path) -> None:
+    whole = sorted(packed.glob("*.tar"))[0].read_bytes()
+    damaged = bytearray(whole)
+    damaged[0] ^= 1
+    (tmp_path / "x.tar").write_bytes(damaged)
+    ran = command("verify", tmp_path / "x.tar")
+    assert ran.code == 1
+    assert f"{tmp_path}/x.tar @ 0: header checksum" in ran.out + ran.error
+    assert f"{tmp_path}/x.tar @ 0: {tmp_path}" not in ran.out + ran.error
+
+
 def test_where_classes_are_called_by_numbers_a_number_is_a_name(command: Command, tmp_path: Path) -> None:
     write_tree(tmp_path / "tree", {f"{name}/in{name}.txt": b"x" for name in ("1", "9", "10")})
     pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
@@ -430,7 +474,8 @@ FAILURES: list[tuple[str, int, str]] = [
     ("extract d.pt d.pt/x", 2, "choose a folder outside"),
     ("extract d.pt back --fields x", 2, "packtrain info lists them"),
     ("extract d.pt plain.bin/back", 2, "is a file; check the name"),
-    ("pack empty out", 2, "is it the right folder?"),
+    ("pack empty out", 2, "is it the right one?"),
+    ("pack empty.tar out", 2, "is it the right one?"),
     ("pack plain.bin out", 2, "give a folder, a list"),
     ("pack empty.csv out", 1, "write a row for each sample"),
     ("pack heading.csv out", 2, "put a line such as path,label in front"),
@@ -485,6 +530,7 @@ def troubles(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "bad.jsonl": b'{"path":\n',
             "hostile.pkl": b"\x80\x04cos\nsystem\n",
             "cut.tar": shard[:700],
+            "empty.tar": bytes(10240),
             "cut.tar.gz": gzip.compress(os.urandom(5000))[:500],
             "unfinished.part/mine": b"",
         },

@@ -69,3 +69,38 @@ def test_a_low_hard_limit_is_no_trouble_for_packing_and_a_clear_sentence_for_rea
     assert "ulimit -Hn" in ran.last_line
     assert "fewer shards" in ran.last_line
     assert not (tmp_path / "back").exists()
+
+
+def test_a_source_of_more_shards_than_may_be_open_is_packed_whole(
+    command: Command, tree: Path, tmp_path: Path
+) -> None:
+    first, low = tmp_path / "first", {"preexec_fn": limited(FEW)}
+    assert command("pack", tree, first, "--shards", str(SHARDS)).code == 0
+    for form in ("webdataset", "hdf5"):
+        second = tmp_path / form
+        ran = command("pack", first, second, "--shards", "2", "--format", form, "--jobs", "8", **low)
+        assert ran.code == 0, ran.error
+        assert command("extract", second, tmp_path / f"{form}-back").code == 0
+        assert read_tree(tmp_path / f"{form}-back") == read_tree(tree)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_a_loader_takes_no_lack_of_descriptors_for_bad_samples(
+    command: Command, tree: Path, tmp_path: Path, on_error: str
+) -> None:
+    out = tmp_path / "out"
+    assert command("pack", tree, out, "--shards", str(SHARDS)).code == 0
+    code = f"""if True:
+        import numpy  # which opens files of its own
+        import packtrain as pt
+        loader = pt.Loader({str(out)!r}, batch_size=20, fields=["txt"], on_error={on_error!r})
+        try:
+            for batch in loader:
+                assert len(batch["index"]) == 20
+        except pt.StorageError as error:
+            assert "Too many open files" in str(error) and "ulimit -Hn" in str(error), error
+        else:
+            raise SystemExit("no error")
+        assert loader.report().errors == 0
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=limited(FEW))
