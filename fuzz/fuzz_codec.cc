@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
        {Pipeline{{"deflate"}}, Pipeline{{"zstd"}}, Pipeline{{"lz4"}}, Pipeline{{"lz4_frame"}},
         Pipeline{{"blosc"}}, Pipeline{{"deflate"}, {"zstd"}}, Pipeline{{"snappy"}}, Pipeline{{"lzf"}},
         Pipeline{{"zlib"}}, Pipeline{{"fletcher32"}}, Pipeline{{"shuffle", 1 + data[1] % 16u}},
+        Pipeline{{"gzip_member"}}, Pipeline{{"crc32c", data[0] % 16u}, {"stored_check"}},
         Pipeline{{"shuffle", 4}, {"deflate"}}}) {
     (void)decode(pipeline, stored, raw);
   }

@@ -147,7 +147,7 @@ struct VerifyReport {
   uint64_t damaged_samples = 0, findings_count = 0;
   uint64_t to_remove = 0, to_reindex = 0;  // findings of these remedies; the others are damage
   uint64_t unchecked_samples = 0;          // not compared one by one: what would be needed for it is damaged
-  bool structure_only = false;             // a foreign container without checks
+  bool structure_only = false;             // some payload of a foreign container has no checks
   std::vector<Finding> findings;
   std::vector<std::string> recoverable;  // recover: in words, per shard
 };

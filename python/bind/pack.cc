@@ -210,7 +210,8 @@ void bind_verify(nb::module_& module) {
              "How many could not be compared one by one: the index is damaged, or of an earlier container.")
       .field("findings_count", &VerifyReport::findings_count, "How many findings there are in all.")
       .field("structure_only", &VerifyReport::structure_only,
-             "Whether a foreign container carries no checks, so that only its structure was checked.")
+             "Whether a foreign container carries no checks of some payload, of which only the structure was "
+             "checked.")
       .field("findings", &VerifyReport::findings, "The first of them.")
       .field("recoverable", &VerifyReport::recoverable, "With recover: what can still be read, in words.");
   module.def(

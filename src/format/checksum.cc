@@ -117,6 +117,7 @@ std::vector<Extent> plain_extents(const Dataset& dataset) {
 // The container's own checks of longer stretches, as `sample` those of no sample.
 std::vector<Extent> extents_of(const std::vector<CheckedStretch>& stretches) {
   std::vector<Extent> extents;
+  extents.reserve(stretches.size());
   for (const CheckedStretch& stretch : stretches) {
     extents.push_back({.sample = UINT64_MAX,
                        .offset = stretch.offset,

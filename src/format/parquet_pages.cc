@@ -324,7 +324,7 @@ Status ParquetPages::read(const ParquetLeaf& leaf, const ParquetChunk& chunk, ui
   out = {};
   if (chunk.encrypted) return unsupported("is encrypted");
   if (chunk.elsewhere) return unsupported("keeps columns in other files");
-  const Status damaged = chunk_outside();
+  Status damaged = chunk_outside();
   if (chunk.type != static_cast<int64_t>(leaf.type) || chunk.values < 0 ||
       static_cast<uint64_t>(chunk.values) != rows)
     return damaged;

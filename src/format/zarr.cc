@@ -158,11 +158,16 @@ Status index_zarr(Storage& storage, std::string_view path, const IndexOptions& o
   return status.ok() ? status : status.at(path);
 }
 
-// Of a hierarchy in a zip. In one in a folder every chunk is a container of its own, called by its numbers.
+// Of a hierarchy in a zip. In one in a folder every chunk is a container of its own, called by its numbers,
+// and what was never written belongs to the metadata.
 Status zarr_own_checks(Storage& storage, std::string_view path, std::vector<CheckedStretch>& out) {
   const std::string_view leaf = path.substr(path.rfind('/') + 1);
-  const bool is_chunk = leaf.find_first_not_of("c.0123456789") == std::string_view::npos;
-  return is_chunk ? Status() : zip_own_checks(storage, path, out);
+  if (leaf.find_first_not_of("c.0123456789") == std::string_view::npos) return {};
+  PACKTRAIN_ASSIGN(file, storage.open(path));
+  std::byte head[2];
+  if (file->size() < sizeof head) return {};
+  PACKTRAIN_TRY(storage.read(*file, 0, head));
+  return as_text(head) == "PK" ? zip_own_checks(storage, path, out) : Status();
 }
 
 }  // namespace

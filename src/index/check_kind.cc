@@ -29,10 +29,11 @@ bool matches(CheckKind kind, uint32_t check, Bytes data) {
 
 Status decode_checked(const Pipeline& pipeline, CheckKind kind, uint32_t check, Bytes stored,
                       MutableBytes raw) {
-  const Status differs(Code::corrupt, "the bytes do not match their check");
-  if (checks_stored(pipeline) && !matches(kind, check, stored)) return differs;
-  PACKTRAIN_TRY(decode(pipeline, stored, raw));
-  return checks_stored(pipeline) || matches(kind, check, raw) ? Status() : differs;
+  const bool of_stored = checks_stored(pipeline);
+  bool same = !of_stored || matches(kind, check, stored);
+  if (same) PACKTRAIN_TRY(decode(pipeline, stored, raw));
+  if (!of_stored) same = matches(kind, check, raw);
+  return same ? Status() : Status(Code::corrupt, "the bytes do not match their check");
 }
 
 }  // namespace packtrain

@@ -55,17 +55,20 @@ Result<std::unique_ptr<File>> Fetcher::open_file(const Cell& cell) {
 Status Fetcher::read_block(const Piece& piece, MutableBytes raw) {
   PACKTRAIN_ASSIGN(file, piece_files_.use(piece.file));
   const Pipeline& pipeline = plan_.pipelines[piece.pipeline];
-  const Status differs(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
-                                          " do not match the check that the container has for them");
+  const bool of_stored = checks_stored(pipeline);
+  bool same = true;
   if (pipeline.empty()) {
     PACKTRAIN_TRY(storage_.read(*file, piece.offset, raw));
   } else {
     std::vector<std::byte> stored(piece.stored);
     if (!stored.empty()) PACKTRAIN_TRY(storage_.read(*file, piece.offset, stored));
-    if (checks_stored(pipeline) && !matches(piece.check_kind, piece.check, stored)) return differs;
-    PACKTRAIN_TRY(decode(pipeline, stored, raw));
+    same = !of_stored || matches(piece.check_kind, piece.check, stored);
+    if (same) PACKTRAIN_TRY(decode(pipeline, stored, raw));
   }
-  return checks_stored(pipeline) || matches(piece.check_kind, piece.check, raw) ? Status() : differs;
+  if (!of_stored) same = matches(piece.check_kind, piece.check, raw);
+  if (same) return {};
+  return Status(Code::corrupt, "the bytes at " + std::to_string(piece.offset) +
+                                   " do not match the check that the container has for them");
 }
 
 Status Fetcher::decode_block(const Piece& piece, std::vector<std::byte>& raw) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "format/publish_index.h"
 #include "io/test_storage.h"
 #include "pack/test_dataset.h"
 #include "packtrain/format.h"
@@ -355,6 +356,45 @@ TEST(VerifyForeignTest, AZipHasItsOwnChecks) {
 }
 
 // Headers of another tool are not what packtrain would have written, and are no damage for that.
+// As indexes were before the checks of streams were compared: they lead to the DEFLATE data alone.
+TEST(VerifyForeignTest, AnIndexThatLeavesTheChecksOfStreamsAwayIsNotWrong) {
+  if (encode({{"zlib"}}, {}).status().code() == Code::unsupported) GTEST_SKIP() << "built without libdeflate";
+  MemoryStorage storage;
+  const Format& squashfs = *find_format("squashfs");
+  auto writer = squashfs.create(storage, "/a.squashfs", {.compress = "deflate", .fields = {"txt"}});
+  ASSERT_TRUE(writer.ok()) << writer.status().text();
+  const std::string text(5000, 'a');
+  const SampleToWrite::Field field{"txt", as_bytes(text)};
+  ASSERT_TRUE((*writer)->add({.key = "a", .fields = {&field, 1}}).ok());
+  ASSERT_TRUE((*writer)->finish().ok());
+  for (const bool before : {false, true}) {
+    IndexBuilder now;
+    ASSERT_TRUE(squashfs.index(storage, "/a.squashfs", {}, now).ok());
+    auto indexed = Dataset::from_memory(storage, "", now.finish());
+    ASSERT_TRUE(indexed.ok());
+    std::vector<std::pair<Block, Slice>> slices;
+    ASSERT_TRUE((*indexed)->slices(0, 0, slices).ok());
+    ASSERT_EQ(slices.size(), 1u);
+    auto [block, slice] = slices[0];
+    IndexBuilder builder;
+    block.shard = builder.add_shard((*indexed)->manifest().shards[0]);
+    block.pipeline = builder.add_pipeline({{before ? "deflate" : "zlib"}});
+    if (before) {
+      block.offset += 2;
+      block.stored -= 6;
+    }
+    slice.block = builder.add_block(block);
+    builder.begin_sample("a");
+    builder.add_field("txt", std::span(&slice, 1), "a.txt");
+    ASSERT_TRUE(builder.end_sample().ok());
+    auto finished = builder.finish();
+    ASSERT_TRUE(publish_index(storage, "/a.squashfs.packtrain", finished, {}).ok());
+    const VerifyReport report = checked(storage, "/a.squashfs");
+    EXPECT_EQ(report.findings_count, 0u) << in_words(report);
+    EXPECT_EQ(report.structure_only, before);
+  }
+}
+
 TEST(VerifyForeignTest, DamageInAForeignTarIsThatOfItsOwnSampleOnly) {
   TemporaryFolder folder;
   Storage& storage = posix_storage();

@@ -76,7 +76,16 @@ def make_squashfs(*options: str) -> Callable[[Path], Path]:
         files = {f"{i:09}.x": row.tobytes() + bytes(5000) for i, row in enumerate(ROW_BYTES)}
         tree = write_tree(folder / "tree", files)
         image = folder / "x.squashfs"
-        command = ["mksquashfs", tree, image, "-noappend", "-quiet", "-no-progress", "-comp", "gzip"]
+        command = [
+            "mksquashfs",
+            str(tree),
+            str(image),
+            "-noappend",
+            "-quiet",
+            "-no-progress",
+            "-comp",
+            "gzip",
+        ]
         subprocess.run([*command, *options], check=True, capture_output=True)
         return image
 
