@@ -137,10 +137,19 @@ class TableIndexer {
     note_labels();
     PACKTRAIN_TRY(check_fields());
     PACKTRAIN_TRY(name_fields());
+    std::vector<std::string> untyped;
     for (const Field& field : fields_) {
       const ArrayColumn& column = *field.column;
-      if (!field.offsets.empty() || field.header != nullptr || column.word.empty()) continue;
+      if (!field.offsets.empty() || field.header != nullptr) continue;
+      if (column.word.empty()) untyped.push_back(column.name);
+      if (column.word.empty()) continue;
       out_.set_array(field.name, {column.word, {column.shape.begin() + 1, column.shape.end()}});
+    }
+    if (!untyped.empty()) {
+      add_note(options_,
+               "rows of " + names_in_words(untyped, untyped.size()) +
+                   " are no plain numbers (but records, dates or texts), and become bytes without their "
+                   "type; packed into an array container they are bytes there too");
     }
     return {};
   }
@@ -191,9 +200,11 @@ class TableIndexer {
     }
     switch (role_of(arrays, column, name)) {
       case ColumnRole::label: {
+        if (!labels_.empty()) note_other_labels(options_, label_name_, column.name);
         if (!labels_.empty() || samples_ == 0) break;
         PACKTRAIN_ASSIGN(labels, read_integers(storage_, table_, column));
         labels_ = std::move(labels);
+        label_name_ = column.name;
         return {};
       }
       case ColumnRole::key: {
@@ -439,6 +450,7 @@ class TableIndexer {
   uint64_t samples_ = 0;
   std::vector<Field> fields_;
   std::vector<int64_t> labels_;
+  std::string label_name_;
   const ArrayColumn* key_column_ = nullptr;  // null: none holds keys
   TextRow keys_;
   std::vector<Slice> slices_;

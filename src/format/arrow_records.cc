@@ -72,6 +72,10 @@ class SchemaWalk {
     PACKTRAIN_ASSIGN(found, take(field, 0));
     column.kind = found.kind;
     column.value = found.leaf;
+    const auto values = static_cast<ArrowType>(type);
+    column.dictionary =
+        field.has(kFieldDictionary) && (values == ArrowType::binary || values == ArrowType::large_binary ||
+                                        values == ArrowType::utf8 || values == ArrowType::large_utf8);
     return column;
   }
 

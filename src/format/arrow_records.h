@@ -85,6 +85,7 @@ struct ArrowColumn {
   ArrowLeaf value;
   std::optional<ArrowLeaf> parent;  // a struct of bytes and path: its validity
   std::optional<ArrowLeaf> path;    // its path
+  bool dictionary = false;          // of bytes or texts, which are kept as numbers in a dictionary
 };
 
 // What the schema says. Views into the metadata, which must stay alive.

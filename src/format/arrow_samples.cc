@@ -149,6 +149,21 @@ Status ArrowSamples::finish() const {
   return {};
 }
 
+// Views and dictionaries may be bytes or texts, only not as they are kept here.
+Status ArrowSamples::no_arrow_fields() const {
+  for (const ArrowColumn& column : schema_.columns) {
+    const bool view =
+        column.value.type == ArrowType::binary_view || column.value.type == ArrowType::utf8_view;
+    if (!view && !column.dictionary) continue;
+    return Status(Code::unsupported,
+                  "column " + printable(column.name) + " is kept as " +
+                      (view ? "views, which are" : "a dictionary, which is") +
+                      " not read, and no other column holds bytes or texts; write the table again with "
+                      "column.cast(pyarrow.binary()), or pyarrow.string() for texts, in its place");
+  }
+  return no_fields(columns_);
+}
+
 // What has to be read of a batch. Damage is the batch's own; another failure ends the walk.
 Status ArrowSamples::plan(size_t batch) {
   Batch& mine = batches_[batch];
@@ -156,7 +171,7 @@ Status ArrowSamples::plan(size_t batch) {
   mine.damage = meta.status();
   if (meta.ok()) {
     mine.meta = *meta;
-    if (mine.meta.rows() > 0 && fields_.empty()) return no_fields(columns_);
+    if (mine.meta.rows() > 0 && fields_.empty()) return no_arrow_fields();
     for (size_t leaf = 0; leaf < used_.size() && mine.damage.ok(); ++leaf)
       mine.damage = plan_leaf(batch, leaf);
   }

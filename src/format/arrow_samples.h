@@ -75,6 +75,7 @@ class ArrowSamples {
   };
 
   size_t use(const ArrowLeaf& leaf, bool bring, bool place);
+  Status no_arrow_fields() const;
   Status plan(size_t batch);
   Status plan_leaf(size_t batch, size_t leaf);
   void need(size_t batch, size_t leaf, Part part, ArrowBuffer buffer, uint64_t bytes);

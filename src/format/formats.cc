@@ -66,6 +66,11 @@ void note_no_labels(const IndexOptions& options, std::string_view column, std::s
                         ", and labels are one whole number for each sample");
 }
 
+void note_other_labels(const IndexOptions& options, std::string_view column, std::string_view other) {
+  add_note(options, "the labels are those of `" + printable(column) + "`; `" + printable(other) +
+                        "` holds labels too and is a field");
+}
+
 Status with_way_out(const Status& damage) {
   return Status(damage.code(),
                 damage.message() +

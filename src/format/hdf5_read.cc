@@ -151,6 +151,13 @@ class Hdf5Indexer {
       loaded.fields.push_back(std::move(field));
     }
     if (!set.labels && set.samples > 0) note_labels(set);
+    for (const Hdf5Column& column : set.fields) {
+      const Hdf5Object& data = column.data;
+      const bool one_each = data.shape.size() == 1 || (data.shape.size() == 2 && data.shape[1] == 1);
+      if (set.labels && is_label_name(column.name) && column.kind == Hdf5Column::Kind::rows && one_each &&
+          data.type.kind == Hdf5Type::Kind::integer)
+        note_other_labels(options_, set.label_name, column.name);
+    }
     sets_.push_back(std::move(loaded));
     return {};
   }

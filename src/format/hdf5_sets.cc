@@ -90,6 +90,7 @@ void take_roles(Datasets& datasets, Hdf5Set& set) {
     auto& place = role == ColumnRole::label ? set.labels : set.keys;
     if (role == ColumnRole::field || place) continue;
     set.named = set.named || here->first == kKeyColumn;
+    if (role == ColumnRole::label) set.label_name = here->first;
     place = std::move(datasets.extract(here).mapped());
   }
 }

@@ -33,6 +33,7 @@ struct Hdf5Set {
   uint64_t samples = 0;
   std::vector<Hdf5Column> fields;  // by name
   std::optional<Hdf5Object> labels, keys;
+  std::string label_name;             // of the dataset that holds the labels
   bool named = false;                 // packtrain named the columns: after their fields
   std::vector<std::string> left_out;  // datasets that are no columns
 };

@@ -25,6 +25,9 @@ void add_note(const IndexOptions& options, std::string note);
 // The same for a column that is called as labels are and is none, where a sample has no other.
 void note_no_labels(const IndexOptions& options, std::string_view column, std::string_view what_it_is);
 
+// The same for a column that holds labels beside the one that they are taken from, and becomes a field.
+void note_other_labels(const IndexOptions& options, std::string_view column, std::string_view other);
+
 // Damage in a container, with what a user can do about it.
 Status with_way_out(const Status& damage);
 

@@ -54,6 +54,23 @@ class ZarrIndexer {
     return {};
   }
 
+  // A group below the root that holds an array; empty if there is none, as far as it is looked for.
+  Result<std::string> find_deeper(const std::string& group = {}, int depth = 0) {
+    constexpr int kDeepest = 16;
+    const std::string leaf = version_ == 3 ? "zarr.json" : std::string(kV2Array.substr(1));
+    PACKTRAIN_ASSIGN(names, store_.folders(group));
+    for (const std::string& name : names) {
+      if (++looked_at_ > kMostArrays) break;
+      const std::string folder = group.empty() ? name : joined(group, name);
+      PACKTRAIN_ASSIGN(metadata, read_json(joined(folder, leaf)));
+      if (is_array(metadata)) return group;
+      if (depth == kDeepest) continue;
+      PACKTRAIN_ASSIGN(deeper, find_deeper(folder, depth + 1));
+      if (!deeper.empty()) return deeper;
+    }
+    return std::string();
+  }
+
  private:
   // Null if there is no such object.
   Result<Json> read_json(const std::string& key) {
@@ -138,17 +155,26 @@ class ZarrIndexer {
   ZarrStore& store_;
   int version_ = 3;
   bool own_names_ = false;
+  size_t looked_at_ = 0;  // by find_deeper
   std::vector<Node> arrays_;
 };
 
 Status index_store(Storage& storage, std::string_view path, const IndexOptions& options, IndexBuilder& out) {
   PACKTRAIN_ASSIGN(store, open_zarr_store(storage, path, options));
   ArrayTable table;
-  PACKTRAIN_TRY(ZarrIndexer(storage, *store).run(table));
+  ZarrIndexer indexer(storage, *store);
+  PACKTRAIN_TRY(indexer.run(table));
   if (table.arrays.empty()) {
-    return Status(Code::corrupt,
-                  "holds no array in its root group: it is cut short, or its arrays lie in groups below it; "
-                  "index one of those");
+    PACKTRAIN_ASSIGN(deeper, indexer.find_deeper());
+    if (deeper.empty())
+      return Status(Code::corrupt,
+                    "holds no array: it is cut short, or was never filled; copy or make it again");
+    const bool folder = storage.stat(std::string(path) + "/" + deeper).ok();
+    return Status(
+        Code::unsupported,
+        "holds no array in its root group, but in groups below it, such as " + printable(deeper) +
+            (folder ? "; index one of those: packtrain index " + printable(path) + "/" + printable(deeper)
+                    : "; unzip it and index the folder of one of those"));
   }
   return add_array_samples(storage, table, options, out);
 }

@@ -318,3 +318,48 @@ def test_a_tree_of_containers_is_told_of(tmp_path: Path) -> None:
     report = pt.pack(tmp_path / "tables", tmp_path / "out", sync=False)
     told = "holds 3 .arrow files, which are packed as they are, a sample each; to pack what is in them, give"
     assert any(f'{told} "{tmp_path}/tables/deep/*.arrow"' in warning for warning in report.warnings)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "zarr"])
+def test_a_second_array_of_labels_is_told_of(tmp_path: Path, suffix: str) -> None:
+    arrays = {"x": np.eye(4), "label": np.arange(4), "y": np.arange(4) + 5}
+    report = pt.index(write_arrays(tmp_path / f"a.{suffix}", arrays))
+    assert report.notes == ["the labels are those of `label`; `y` holds labels too and is a field"]
+
+
+@pytest.mark.parametrize(
+    "rows", [np.arange(3).astype("datetime64[s]"), np.array(["a", "bc", "d"])], ids=["M", "U"]
+)
+def test_rows_that_lose_their_type_are_told_of(tmp_path: Path, rows: Any) -> None:
+    (note,) = pt.index(write_arrays(tmp_path / "a.npz", {"x": np.eye(3), "when": rows})).notes
+    assert note.startswith("rows of when are no plain numbers")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("view", "views, which are not read"), ("dictionary", "a dictionary")]
+)
+def test_an_arrow_file_that_is_all_views_or_dictionaries_says_so(
+    tmp_path: Path, kind: str, words: str
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    plain = pa.array([b"a", b"b", b"a"])
+    column = plain.dictionary_encode() if kind == "dictionary" else plain.cast(pa.binary_view())
+    path = write_table(tmp_path / "a.arrow", pa.table({"image": column, "label": [0, 1, 0]}))
+    with pytest.raises(pt.UnsupportedError, match=f"column image is kept as {words}.*pyarrow.binary"):
+        pt.index(path)
+    again = write_table(
+        tmp_path / "b.arrow", pa.table({"image": column.cast(pa.binary()), "label": [0, 1, 0]})
+    )
+    assert pt.index(again).samples == 3
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_zarr_with_arrays_in_deeper_groups_says_which(tmp_path: Path, version: Any) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=version).create_group("some/where")
+    group.create_array("x", data=np.eye(3), chunks=(1, 3))
+    with pytest.raises(
+        pt.UnsupportedError, match=r"such as some/where; index one of those: packtrain index .*where"
+    ):
+        pt.index(tmp_path / "a.zarr")
+    assert pt.index(tmp_path / "a.zarr/some/where", out=tmp_path / "index").samples == 3
