@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import packtrain as pt
 import pytest
@@ -69,3 +70,27 @@ def test_a_low_hard_limit_is_no_trouble_for_packing_and_a_clear_sentence_for_rea
     assert "ulimit -Hn" in ran.last_line
     assert "fewer shards" in ran.last_line
     assert not (tmp_path / "back").exists()
+
+
+def test_numpy_that_cannot_be_imported_as_all_files_are_open_is_missed_in_a_sentence() -> None:
+    """Shards are open by then, and NumPy is files of its own."""
+    code = """if True:
+        import os
+        import packtrain as pt
+        from packtrain._numpy import import_numpy
+        held = []
+        try:
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            pass
+        try:
+            import_numpy()
+        except pt.StorageError as error:
+            os.close(held.pop())
+            print(error)
+    """
+    low: dict[str, Any] = {"preexec_fn": limited(FEW)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **low)
+    assert "NumPy cannot be imported" in ran.stdout
+    assert "ulimit -n" in ran.stdout
