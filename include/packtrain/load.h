@@ -66,6 +66,7 @@ struct LoadPart {
   std::vector<double> weights;         // how often each class comes; empty: as it is (see OrderSpec)
   double fraction = 1;                 // of a mixture, relative to the sum over its parts
 
+  bool is_whole() const { return samples == dataset->samples(); }  // the split, which is all that there is
   uint64_t size() const { return selection ? selection->size() : samples; }
   // The sample of the dataset that an order calls `ordered`.
   uint64_t sample_at(uint64_t ordered) const {
@@ -198,6 +199,8 @@ class Loader {
   virtual uint64_t consumed() const = 0;  // samples of the epoch that were delivered, over all ranks
   virtual uint64_t epoch() const = 0;
   virtual OrderState state() const = 0;
+  // Why a run may not go on from this state, or ok.
+  virtual Status check(const OrderState& state) const = 0;
   virtual LoadReport report() const = 0;
   virtual const LoadSpec& spec() const = 0;
 };

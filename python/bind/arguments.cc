@@ -35,6 +35,18 @@ bool append_sources(nb::handle given, std::vector<std::pair<std::string, std::st
   return true;
 }
 
+bool read_position(nb::handle given, int64_t& number) {
+  const nb::object whole = nb::steal(PyNumber_Index(given.ptr()));
+  if (!whole.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  int overflow = 0;
+  number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow != 0) throw nb::index_error("there is no sample with a number of more than 64 bits");
+  return true;
+}
+
 bool append_positions(nb::handle given, std::vector<int64_t>& numbers) {
   const nb::object iterator = nb::steal(PyObject_GetIter(given.ptr()));
   if (!iterator.is_valid()) {
@@ -42,13 +54,7 @@ bool append_positions(nb::handle given, std::vector<int64_t>& numbers) {
     return false;
   }
   while (PyObject* item = PyIter_Next(iterator.ptr())) {
-    const nb::object number = nb::steal(PyNumber_Index(nb::steal(item).ptr()));
-    if (!number.is_valid()) {
-      PyErr_Clear();
-      return false;
-    }
-    numbers.push_back(PyLong_AsLongLong(number.ptr()));
-    if (PyErr_Occurred()) throw nb::python_error();
+    if (!read_position(nb::steal(item), numbers.emplace_back())) return false;
   }
   if (PyErr_Occurred()) throw nb::python_error();
   return true;

@@ -120,8 +120,8 @@ void bind_keys(nb::module_& module) {
       .def("__len__", [](const Keys& self) { return self.samples->size(); })
       .def(
           "__getitem__",
-          [](const Keys& self, int64_t position) {
-            return self.samples->key(self.samples->sample_at(position));
+          [](const Keys& self, const Position& position) {
+            return self.samples->key(self.samples->sample_at(position.number));
           },
           nb::arg("position"))
       .def(
@@ -145,6 +145,16 @@ void bind_keys(nb::module_& module) {
           nb::arg("key"), "The position of a key, found by hash; NotFoundError if there is none.")
       .def("__repr__",
            [](const Keys& self) { return nb::str("Keys({} of them)").format(self.samples->size()); });
+}
+
+// Functions are told of by calls.py. A constructor cannot be put into another function: what it does not take
+// comes here.
+void refuse_arguments(nb::pointer_and_handle<Samples> self, const nb::args& given, const nb::kwargs& named) {
+  const nb::object type = self.h.type().attr("__init__");
+  const nb::object what = nb::module_::import_("packtrain.signatures").attr("what_is_wrong");
+  const nb::object wrong = what(type, nb::make_tuple(self.h) + given, named);
+  PyErr_SetObject(wrong.type().ptr(), wrong.ptr());
+  throw nb::python_error();
 }
 
 // What is known of a dataset without its payload.
@@ -201,8 +211,8 @@ void bind_facts(nb::class_<Samples>& dataset) {
           "The hash of the manifest: equal for equal datasets.")
       .def(
           "image_size",
-          [](const Samples& self, int64_t position) {
-            return self.dataset().image_size(self.sample_at(position));
+          [](const Samples& self, const Position& position) {
+            return self.dataset().image_size(self.sample_at(position.number));
           },
           nb::arg("position"), "Width and height of a sample's image from the index; (0, 0) if not recorded.")
       .def_prop_ro(
@@ -231,9 +241,9 @@ void bind_facts(nb::class_<Samples>& dataset) {
           "The bytes of a field in every sample, 0 where a sample lacks it.")
       .def(
           "source",
-          [](const Samples& self, int64_t position, const nb::str& field) {
+          [](const Samples& self, const Position& position, const nb::str& field) {
             return to_text(
-                value_or_raise(self.dataset().path(self.sample_at(position), self.field_id(field))));
+                value_or_raise(self.dataset().path(self.sample_at(position.number), self.field_id(field))));
           },
           nb::arg("position"), nb::arg("field"),
           "The relative path a field's bytes had where they were packed from; '' if packtrain made them.");
@@ -287,11 +297,12 @@ void bind_index(nb::module_& module) {
           },
           nb::arg("path"), nb::arg("split") = nb::none(), nb::kw_only(), nb::arg("cache") = true,
           nb::arg("progress") = nb::none())
+      .def("__init__", &refuse_arguments)
       .def("__len__", &Samples::size)
       .def(
           "__getitem__",
-          [](const Samples& self, int64_t position) -> SampleDict {
-            const uint64_t sample = self.sample_at(position);
+          [](const Samples& self, const Position& position) -> SampleDict {
+            const uint64_t sample = self.sample_at(position.number);
             return std::move(self.read({&sample, 1}, nb::none(), true).front());
           },
           nb::arg("position"))
@@ -332,8 +343,8 @@ void bind_index(nb::module_& module) {
           "check=False recorded checksums are not compared.")
       .def(
           "field",
-          [](const Samples& self, int64_t position, const nb::str& name, bool check) {
-            return self.read_field(self.sample_at(position), self.field_id(name), check);
+          [](const Samples& self, const Position& position, const nb::str& name, bool check) {
+            return self.read_field(self.sample_at(position.number), self.field_id(name), check);
           },
           nb::arg("position"), nb::arg("name"), nb::kw_only(), nb::arg("check") = true,
           "The bytes of one field of one sample, as they are stored.")

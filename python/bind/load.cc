@@ -65,8 +65,9 @@ std::shared_ptr<SharedLoader> make_loader(std::vector<LoadPart> parts, bool mixe
                                           const std::string& last, const std::string& on_error,
                                           std::optional<uint64_t> max_errors, uint32_t threads,
                                           uint32_t prefetch, uint64_t memory, uint32_t processes_here,
-                                          bool takes_over, bool check_bytes, uint32_t chains, uint64_t window_bytes,
-                                          uint64_t piece_bytes, std::vector<ValueSpec> values) {
+                                          bool takes_over, bool check_bytes, uint32_t chains,
+                                          uint64_t window_bytes, uint64_t piece_bytes,
+                                          std::vector<ValueSpec> values) {
   LoadSpec spec;
   spec.parts = std::move(parts);
   spec.mixed = mixed;
@@ -190,9 +191,8 @@ void bind_load(nb::module_& module) {
            nb::arg("world_size") = 1, nb::arg("last") = "drop", nb::arg("on_error") = "raise",
            nb::arg("max_errors") = nb::none(), nb::arg("threads") = 0, nb::arg("prefetch") = 0,
            nb::arg("memory") = 0, nb::arg("processes_here") = 1, nb::arg("takes_over") = false,
-           nb::arg("check") = true,
-           nb::arg("chains") = 0, nb::arg("window_bytes") = 0, nb::arg("piece_bytes") = 0,
-           nb::arg("values") = std::vector<ValueSpec>())
+           nb::arg("check") = true, nb::arg("chains") = 0, nb::arg("window_bytes") = 0,
+           nb::arg("piece_bytes") = 0, nb::arg("values") = std::vector<ValueSpec>())
       .def(
           "start",
           [](SharedLoader& self, uint64_t epoch, uint64_t consumed, std::optional<uint64_t> then) {
@@ -235,7 +235,7 @@ void bind_load(nb::module_& module) {
           "resume",
           [](const SharedLoader& self, const std::string& json) {
             const OrderState state = value_or_raise(OrderState::decode(json));
-            check(state.check(self.loader().state()));
+            check(self.loader().check(state));
             return nb::make_tuple(state.epoch, state.consumed);
           },
           nb::arg("state"), nb::sig("def resume(self, state: str) -> tuple[int, int]"),

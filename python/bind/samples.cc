@@ -82,10 +82,15 @@ uint64_t Samples::sample_at(int64_t position) const {
 
 uint64_t Samples::sample_with(nb::handle key) const {
   const std::string bytes = to_bytes(key);
-  const uint64_t sample = value_or_raise([&] {
+  auto found = [&] {
     const WithoutGil free;
     return dataset_->find(bytes);
-  }());
+  }();
+  if (found.status().code() == Code::not_found)
+    raise(Status(Code::not_found,
+                 "there is no sample with the key '" + bytes + "'; `keys` has those that are there")
+              .at(path_));
+  const uint64_t sample = value_or_raise(std::move(found));
   if (sample < first_ || sample - first_ >= size_)
     raise(Status(Code::not_found,
                  "the sample '" + bytes + "' is not in the split '" + split_.value_or("") + "'"));

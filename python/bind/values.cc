@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/variant.h>
 
+#include "arguments.h"
 #include "held_batch.h"
 
 namespace packtrain::bind {
@@ -48,9 +49,10 @@ nb::object make_array(const HeldField& self, size_t place, const ArrayShape& sha
                   nb::rv_policy::reference);
 }
 
-nb::object value_of(const HeldField& self, int64_t place) {
+nb::object value_of(const HeldField& self, const Position& position) {
   const Batch& batch = *self.held->batch;
   const auto count = static_cast<int64_t>(self.size());
+  int64_t place = position.number;
   if (place < 0) place += count;
   if (place < 0 || place >= count) throw nb::index_error("there are fewer samples in the batch");
   const size_t at = self.place_at(static_cast<size_t>(place));

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import _core
 from ._core import (
     NO_LABEL,
     BadLoad,
@@ -23,14 +24,9 @@ from ._core import (
     Shard,
     SynthReport,
     VerifyReport,
-    extract,
-    index,
-    pack,
-    show,
-    synth,
-    verify,
     version,
 )
+from .calls import tell_of, told
 from .errors import (
     CorruptError,
     Error,
@@ -75,6 +71,16 @@ else:
 
 
 __version__: str = version()
+
+extract = told(_core.extract)
+index = told(_core.index)
+pack = told(_core.pack)
+show = told(_core.show)
+synth = told(_core.synth)
+verify = told(_core.verify)
+tell_of(Dataset, ("__getitem__", "field", "image_size", "read", "sizes", "source"))
+tell_of(Keys, ("__getitem__", "index"))
+tell_of(BatchField, ("__getitem__", "take"))
 
 __all__ = [
     "IMAGENET_MEAN",

@@ -5,8 +5,12 @@ Its import takes longer than a first batch: a loader does it while its threads a
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 from typing import TYPE_CHECKING, Any
+
+from .errors import StorageError
 
 __all__ = ["import_numpy", "np"]
 
@@ -29,6 +33,21 @@ def import_numpy() -> None:
     gc.disable()
     try:
         import numpy  # noqa: F401
+    except (ImportError, OSError) as error:  # what looks for modules opens folders
+        if _may_open_more():
+            raise
+        raise StorageError(
+            "NumPy cannot be imported: as many files are open as this process may have open, see ulimit -n; "
+            "raise it, make fewer shards, or import numpy before the loader is made"
+        ) from error
     finally:
         if looks:
             gc.enable()
+
+
+def _may_open_more() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno != errno.EMFILE
+    return True

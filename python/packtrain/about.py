@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _core
 from ._numpy import np
+from .calls import told
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def doctor(path: str | os.PathLike[str] = ".") -> Doctor:
     return Doctor(
         version=_core.version(),
         granted=_core.granted(),
-        place=_core.place_of(path),
+        place=told(_core.place_of)(path),
         io_uring_trouble=_core.io_uring_trouble(),
         formats=_core.formats(),
         codecs=_core.codecs(),

@@ -56,6 +56,12 @@ class Loader:
     after fork().
     """
 
+    _called = "packtrain.Loader"
+    # What can be looked at, and is set once.
+    _attributes: frozenset[str] = frozenset(
+        ("batch_size", "dataset", "datasets", "global_batch_size", "image", "last", "rank", "world_size")
+    )
+
     def __init__(
         self,
         dataset: Source | Mix,
@@ -202,8 +208,31 @@ class Loader:
                 'is no batch at all: choose a smaller one, or last="pad" or "keep"',
                 stacklevel=2,
             )
-        if not samples and indices is not None and any(len(data) for data in self.datasets):
-            warnings.warn("indices= chooses no sample, so there is no batch at all", stacklevel=2)
+        if not samples:
+            what = (
+                "indices= chooses no sample"
+                if indices is not None and any(len(data) for data in self.datasets)
+                else f"there is no sample in {self.datasets[0].path}"
+                + (f", split '{self.datasets[0].split}'" if self.datasets[0].split is not None else "")
+            )
+            warnings.warn(f"{what}, so there is no batch at all", stacklevel=2)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What would have no effect is refused; classes of a user's own may have attributes of their own."""
+        is_ours = type(self).__module__.partition(".")[0] == "packtrain"
+        own = getattr(type(self), name, None)
+        is_settable = isinstance(own, property) and own.fset is not None
+        is_first = name in self._attributes and name not in self.__dict__
+        if not (name.startswith("_") or is_settable or is_first):
+            if name in self._attributes or (is_ours and hasattr(type(self), name)):
+                raise AttributeError(
+                    f"{name} of a loader cannot be changed: make a new one. Of what it has, epoch can be set"
+                )
+            if is_ours:
+                raise AttributeError(
+                    f"a loader has no attribute {name} to be set. Of what it has, epoch can be"
+                )
+        object.__setattr__(self, name, value)
 
     def _use(self, engine: _core.Loader) -> None:
         self._engine = self._course.engine = engine
@@ -429,7 +458,7 @@ class Loader:
         if not isinstance(self.dataset, Mix):
             of = f"{self.dataset.path!r}, split={self.dataset.split!r}"
         return (
-            f"packtrain.Loader({of}, "
+            f"{self._called}({of}, "
             f"batch_size={self.batch_size}, rank={self.rank}, world_size={self.world_size}, "
             f"order={self.order!r}, batches={len(self)})"
         )

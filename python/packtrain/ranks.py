@@ -55,7 +55,7 @@ def find_ranks(
     )
     if not 0 <= found.rank < found.world_size:
         raise InvalidError(
-            f"rank {found.rank} of {found.world_size}, as {found.source} says, cannot be: ranks count from 0 "
+            f"rank {found.rank} of {found.world_size}, from {found.source}, cannot be: ranks count from 0 "
             "and stay below world_size"
         )
     _say(found, environment)

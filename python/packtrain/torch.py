@@ -28,6 +28,8 @@ class Loader(ArrayLoader):
     torch's own allocator, which knows of copies to the GPU that are still under way.
     """
 
+    _called = "packtrain.torch.Loader"
+    _attributes = ArrayLoader._attributes | {"drop_last", "pin_memory"}
     # What code that takes a DataLoader may look at.
     num_workers = 0
     batch_sampler = None

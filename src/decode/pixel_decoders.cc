@@ -31,6 +31,37 @@ constexpr ImageFormat kFormats[] = {
     {MediaKind::pnm, make_pnm_decoder, "its own", ""}};
 static_assert(std::size(kFormats) == kImageFormats);
 
+using namespace std::string_view_literals;
+
+struct Magic {
+  size_t at;
+  std::string_view bytes, name;
+};
+// Images that no decoder here is for.
+constexpr Magic kUndecoded[] = {{0, "GIF87a"sv, "GIF"},
+                                {0, "GIF89a"sv, "GIF"},
+                                {0, "II*\0"sv, "TIFF"},
+                                {0, "MM\0*"sv, "TIFF"},
+                                {0, "II+\0"sv, "BigTIFF"},
+                                {0, "MM\0+"sv, "BigTIFF"},
+                                {4, "ftypavi"sv, "AVIF"},
+                                {4, "ftyphe"sv, "HEIC"},
+                                {4, "ftypmif1"sv, "HEIF"},
+                                {4, "ftypmsf1"sv, "HEIF"},
+                                {0, "\xFF\x0A"sv, "JPEG XL"},
+                                {0, "\0\0\0\x0CJXL \r\n\x87\n"sv, "JPEG XL"},
+                                {0, "\xFF\x4F\xFF\x51"sv, "JPEG 2000"},
+                                {0, "\0\0\0\x0CjP  \r\n\x87\n"sv, "JPEG 2000"}};
+
+// The name of such an image; empty for anything else.
+std::string_view undecoded(Bytes encoded, MediaKind kind) {
+  if (kind == MediaKind::bmp) return "BMP";
+  const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  for (const Magic& magic : kUndecoded)
+    if (text.size() > magic.at && text.substr(magic.at).starts_with(magic.bytes)) return magic.name;
+  return {};
+}
+
 }  // namespace
 
 Result<PixelDecoder*> PixelDecoders::find(Bytes encoded) {
@@ -47,9 +78,11 @@ Result<PixelDecoder*> PixelDecoders::find(Bytes encoded) {
     return decoders_[i].get();
   }
   if (encoded.empty()) return Status(Code::corrupt, "an empty file is no image");
-  if (kind == MediaKind::gif || kind == MediaKind::bmp)
-    return Status(Code::unsupported, fmt::format("{} images are not decoded; JPEG, PNG, WebP and PNM are",
-                                                 media_kind_name(kind)));
+  if (const std::string_view name = undecoded(encoded, kind); !name.empty())
+    return Status(Code::unsupported,
+                  fmt::format("{} images are not decoded; JPEG, PNG, WebP and PNM are: convert them before "
+                              "they are packed",
+                              name));
   return Status(Code::corrupt, fmt::format("no image: its first bytes say {}", media_kind_name(kind)));
 }
 

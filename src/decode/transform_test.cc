@@ -215,6 +215,39 @@ TEST(ImageReaderTest, OtherBytesAreNamed) {
   EXPECT_NE(read("RIFF\1\2\3\4WEBPVP8 ").code(), Code::ok);
 }
 
+TEST(ImageReaderTest, ImagesOfOtherKindsAreUnsupportedByName) {
+  using namespace std::string_literals;
+  const ImageSpec spec = bytes_spec(8, 8);
+  const auto reader = reader_of(spec);
+  std::vector<std::byte> slot(spec.bytes());
+  const std::pair<std::string, std::string> kinds[] = {
+      {"GIF87a\1\0"s, "GIF"},
+      {"BM"s + std::string(12, '\0') + "\x28\0\0\0"s, "BMP"},
+      {"II*\0\x08\0\0\0"s, "TIFF"},
+      {"MM\0*\0\0\0\x08"s, "TIFF"},
+      {"II+\0\x08\0\0\0"s, "BigTIFF"},
+      {"MM\0+\0\x08\0\0"s, "BigTIFF"},
+      {"\0\0\0\x1C"
+       "ftypavif\0\0\0\0"s,
+       "AVIF"},
+      {"\0\0\0\x18"
+       "ftypheic\0\0\0\0"s,
+       "HEIC"},
+      {"\0\0\0\x18"
+       "ftypmif1\0\0\0\0"s,
+       "HEIF"},
+      {"\xFF\x0A\xFA\x1F"s, "JPEG XL"},
+      {"\0\0\0\x0CJXL \r\n\x87\n\0"s, "JPEG XL"},
+      {"\0\0\0\x0CjP  \r\n\x87\n\0"s, "JPEG 2000"},
+      {"\xFF\x4F\xFF\x51\0\x2F"s, "JPEG 2000"},
+  };
+  for (const auto& [bytes, name] : kinds) {
+    const Status status = reader->read(std::as_bytes(std::span(bytes)), 0, slot);
+    EXPECT_EQ(status.code(), Code::unsupported) << name;
+    EXPECT_TRUE(status.message().starts_with(name + " images are not decoded")) << status.message();
+  }
+}
+
 TEST(ImageReaderTest, TheSecondRoundAllocatesNothing) {
   std::vector<std::vector<std::byte>> images;
   for (uint32_t i = 0; i < 8; ++i)

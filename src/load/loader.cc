@@ -56,6 +56,7 @@ class DatasetLoader final : public Loader {
   uint64_t consumed() const override { return consumed_; }
   uint64_t epoch() const override { return epoch_; }
   OrderState state() const override;
+  Status check(const OrderState& state) const override;
   LoadReport report() const override;
   const LoadSpec& spec() const override { return spec_; }
 
@@ -280,6 +281,21 @@ OrderState DatasetLoader::state() const {
     state.piece_bytes = order.piece_bytes;
   }
   return state;
+}
+
+Status DatasetLoader::check(const OrderState& state) const {
+  const OrderState now = this->state();
+  OrderState then = state;
+  const LoadPart& part = spec_.parts.front();
+  const auto is_all = [&](const std::string& name) {
+    const auto& splits = part.dataset->manifest().splits;
+    return name.empty() || std::any_of(splits.begin(), splits.end(), [&](const SplitSpec& split) {
+             return split.name == name && split.count == part.dataset->samples();
+           });
+  };
+  // By its name or without, these are the same samples.
+  if (!spec_.mixed && part.is_whole() && is_all(then.split)) then.split = now.split;
+  return then.check(now);
 }
 
 LoadReport DatasetLoader::report() const {

@@ -185,7 +185,7 @@ def test_smaller_jpegs_keep_their_bytes(mixed: dict[str, bytes], jpeg_tree: Path
 
 
 def test_images_of_other_kinds_need_a_word(mixed_tree: Path, tmp_path: Path) -> None:
-    with pytest.raises(pt.InvalidError, match="--image jpeg:QUALITY or --image raw"):
+    with pytest.raises(pt.InvalidError, match='image="jpeg:QUALITY" or image="raw"'):
         pt.pack(mixed_tree, tmp_path / "out", max_side=100)
     assert not list(tmp_path.iterdir())
 

@@ -307,3 +307,47 @@ def test_other_threads_run_while_samples_are_read(tmp_path: Path) -> None:
         sys.setswitchinterval(old)
         counting.join()
     assert all(count > 0 for count in during), during
+
+
+@pytest.mark.parametrize("position", [10**30, -(10**30), 2**63, 2**64])
+def test_a_position_beyond_all_numbers_is_outside_like_any_other(packed: Path, position: int) -> None:
+    data = pt.Dataset(packed)
+    for take in (
+        lambda: data[position],
+        lambda: data.keys[position],
+        lambda: data.read([0, position]),
+        lambda: data.field(position, "jpg"),
+        lambda: data.image_size(position),
+    ):
+        with pytest.raises(IndexError, match="there is no sample"):
+            take()
+
+
+def test_what_is_no_position_is_refused_in_a_sentence(packed: Path) -> None:
+    data = pt.Dataset(packed)
+    for take, says in (
+        (lambda: data[1.0], r"what is in \[ \] is a whole number, a text or a slice, not 1\.0"),
+        (lambda: data.keys["a"], r"what is in \[ \] is a whole number or a slice, not 'a'"),
+        (lambda: data.read(["a"]), r"positions= is a list of whole numbers, not \['a'\]"),
+        (lambda: data.read(3), "positions= is a list of whole numbers, not 3"),
+        (lambda: data.read([0], fields=3), "fields= is .* or None, not 3"),
+        (lambda: data.field(data.keys[0], "jpg"), "position= is a whole number, not '"),
+        (lambda: data.field(0), r"field\(\) needs name"),
+        (lambda: data.image_size("a"), "position= is a whole number, not 'a'"),
+        (lambda: data.sizes(3), "field= is a text, not 3"),
+        (lambda: pt.Dataset(5), "path= is a path, not 5"),
+        (
+            lambda: pt.Dataset(packed, splt="train"),
+            r"Dataset\(\) has no argument splt=; did you mean split=\?",
+        ),
+        (lambda: pt.info(5), "path= is a path, not 5"),
+        (lambda: pt.doctor(5), "path is a path, not 5"),
+    ):
+        with pytest.raises(TypeError, match=says) as caught:
+            take()
+        assert len(str(caught.value)) < 150
+
+
+def test_a_key_that_is_not_there_is_told_in_terms_of_python(packed: Path) -> None:
+    with pytest.raises(pt.NotFoundError, match=r"there is no sample with the key 'none'; `keys` has those"):
+        pt.Dataset(packed)["none"]

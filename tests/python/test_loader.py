@@ -300,6 +300,28 @@ def test_a_state_between_epochs_begins_the_next(train: pt.Dataset) -> None:
     assert indices_of(loader) == expected
 
 
+def test_a_state_holds_for_the_same_samples_by_the_name_of_their_split_or_without(tmp_path: Path) -> None:
+    for split in ("train", "train val"):
+        for name in split.split():
+            write_tree(tmp_path / split / name, {f"{i}.txt": b"%d" % i for i in range(12)})
+        sources = {name: tmp_path / split / name for name in split.split()}
+        pt.pack(sources, tmp_path / f"{split}.pt", sync=False)
+
+    def make(path: str, split: str | None) -> pt.Loader:
+        return pt.Loader(pt.Dataset(tmp_path / path, split=split), batch_size=4, seed=2)
+
+    first, second = make("train.pt", None), make("train.pt", "train")
+    for loader, other in ((first, second), (second, first)):
+        batches = iter(loader)
+        next(batches)
+        other.load_state_dict(loader.state_dict())
+        np.testing.assert_array_equal(next(iter(other))["index"], next(batches)["index"])
+    for split, other_split in ((None, "train"), ("train", None), ("train", "val")):
+        state = make("train val.pt", split).state_dict()
+        with pytest.raises(pt.InvalidError):
+            make("train val.pt", other_split).load_state_dict(state)
+
+
 @pytest.mark.parametrize("taken", [0, 2, 5])
 def test_without_shuffling_a_resumed_run_keeps_to_the_epoch_that_was_set(
     train: pt.Dataset, taken: int
@@ -525,8 +547,8 @@ def test_a_forgotten_loader_ends_its_threads(train: pt.Dataset) -> None:
 def test_a_loader_that_holds_its_own_iterator_is_given_up_too(train: pt.Dataset) -> None:
     before = threads_at_rest()
     loader: Any = pt.Loader(train, batch_size=4, image=IMAGE)
-    loader.iterator = iter(loader)
-    next(loader.iterator)
+    loader._iterator = iter(loader)
+    next(loader._iterator)
     assert threads() > before
     del loader
     gc.collect()

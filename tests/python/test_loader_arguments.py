@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -443,6 +444,49 @@ def test_tensors_need_torch(packed: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(pt.InvalidError, match="read by torch, which is not installed here"):
         pt.Loader(packed, split="train", batch_size=4, fields={"jpg": "torch"})
+
+
+def test_what_a_loader_is_cannot_be_changed(train: pt.Dataset) -> None:
+    loader = pt.Loader(train, batch_size=4)
+    for name, value in (
+        ("batch_size", 50),
+        ("rank", 1),
+        ("order", "global"),
+        ("dataset", None),
+        ("report", 1),
+    ):
+        with pytest.raises(AttributeError, match=f"{name} of a loader cannot be changed: make a new one"):
+            setattr(loader, name, value)
+    for name in ("epcoh", "memory", "seed"):
+        with pytest.raises(AttributeError, match=f"a loader has no attribute {name} to be set"):
+            setattr(loader, name, 3)
+    loader.epoch = 2
+    assert (loader.epoch, loader.batch_size) == (2, 4)
+
+
+def test_classes_of_a_users_own_have_attributes_of_their_own(train: pt.Dataset) -> None:
+    class Counted(pt.Loader):
+        steps_in_all = 0
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            self.name = "before"
+            super().__init__(*arguments, **options)
+            self.kind = "after"
+
+    loader = Counted(train, batch_size=4)
+    loader.steps_in_all += len(loader)
+    assert (loader.name, loader.kind, loader.steps_in_all) == ("before", "after", 9)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        loader.batch_size = 8
+
+
+def test_a_dataset_without_samples_is_warned_of(tmp_path: Path) -> None:
+    write_tree(tmp_path / "tree", {"a.txt": b"a"})
+    pt.pack(tmp_path / "tree", tmp_path / "out", sync=False)
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    with pytest.warns(UserWarning, match=r"there is no sample in .*empty.*, so there is no batch at all"):
+        assert list(pt.Loader(pt.Dataset(tmp_path / "empty.tar", cache=False), batch_size=4)) == []
 
 
 def test_staging_is_not_in_this_version(packed: Path) -> None:

@@ -162,8 +162,12 @@ def test_it_looks_like_a_data_loader(train: pt.Dataset) -> None:
     loader = ptt.Loader(train, batch_size=4, image=IMAGE)
     assert (len(loader), len(loader.dataset), loader.batch_size, loader.drop_last) == (9, 36, 4, True)
     assert (loader.num_workers, loader.batch_sampler) == (0, None)
+    assert repr(loader).startswith("packtrain.torch.Loader(")
     loader.set_epoch(3)
     assert loader.epoch == 3
+    for name in ("num_workers", "pin_memory", "batch_size"):
+        with pytest.raises(AttributeError, match=f"{name} of a loader cannot be changed"):
+            setattr(loader, name, 2)
     loader.sampler.set_epoch(4)
     assert loader.epoch == 4
     assert not loader.end_of_dataloader

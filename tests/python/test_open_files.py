@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import packtrain as pt
 import pytest
@@ -104,3 +105,27 @@ def test_a_loader_takes_no_lack_of_descriptors_for_bad_samples(
         assert loader.report().errors == 0
     """
     subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=limited(FEW))
+
+
+def test_numpy_that_cannot_be_imported_as_all_files_are_open_is_missed_in_a_sentence() -> None:
+    """Shards are open by then, and NumPy is files of its own."""
+    code = """if True:
+        import os
+        import packtrain as pt
+        from packtrain._numpy import import_numpy
+        held = []
+        try:
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            pass
+        try:
+            import_numpy()
+        except pt.StorageError as error:
+            os.close(held.pop())
+            print(error)
+    """
+    low: dict[str, Any] = {"preexec_fn": limited(FEW)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **low)
+    assert "NumPy cannot be imported" in ran.stdout
+    assert "ulimit -n" in ran.stdout

@@ -132,7 +132,7 @@ def test_a_process_that_may_be_one_of_many_is_warned(
         ((None, None), {"PMI_RANK": "1"}, "PMI_RANK is set without PMI_SIZE"),
         ((None, None), {"PMIX_RANK": "1"}, "PMIX_RANK is set without a number of processes"),
         ((None, None), {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}, "without SLURM_STEP_NUM_TASKS"),
-        ((None, None), {"RANK": "2", "WORLD_SIZE": "2"}, "RANK and WORLD_SIZE says"),
+        ((None, None), {"RANK": "2", "WORLD_SIZE": "2"}, "rank 2 of 2, from RANK and WORLD_SIZE, cannot be"),
     ],
 )
 def test_what_cannot_be_is_refused(
