@@ -342,7 +342,7 @@ class SetFinder {
                           hdf5_rows(offsets->second) > 0 && is_vector(dataset) && is_fixed(dataset.type);
       if (ragged) mine.samples = hdf5_rows(offsets->second) - 1;
       const bool helps =
-          std::any_of(std::begin(kHelperSuffixes), std::end(kHelperSuffixes), [&](auto suffix) {
+          std::any_of(std::begin(kHelperSuffixes), std::end(kHelperSuffixes), [&, &name = name](auto suffix) {
             return name.ends_with(suffix) && datasets.contains(name.substr(0, name.size() - suffix.size()));
           });
       if (helps) continue;

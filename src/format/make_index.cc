@@ -122,8 +122,9 @@ std::string saved_tables(Storage& storage, std::string_view folder) {
   std::string all;
   for (const Json& split : (*about)["splits"].items()) {
     const std::string& name = split.as_string();
-    if (!check_split_name(name).ok() || !storage.stat(path + "/" + name + "/state.json").ok()) continue;
-    all += (all.empty() ? "" : " ") + name + "=" + tables(path + "/" + name);
+    const std::string below = std::string(path).append("/").append(name);
+    if (!check_split_name(name).ok() || !storage.stat(below + "/state.json").ok()) continue;
+    all.append(all.empty() ? "" : " ").append(name).append("=").append(tables(below));
   }
   return all;
 }

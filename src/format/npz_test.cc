@@ -99,6 +99,29 @@ TEST(NpzTest, SplitsInTheNamesAreSplits) {
   }
 }
 
+TEST(NpzTest, AnArrayOfNoSplitIsLeftOutOrRefused) {
+  MemoryStorage storage;
+  const std::vector<Member> splits = {{"x_train.npy", npy("|u1", {2, 2}, "abcd")},
+                                      {"y_train.npy", npy("|u1", {2}, "\x03\x04")},
+                                      {"x_test.npy", npy("|u1", {2, 2}, "efgh")},
+                                      {"y_test.npy", npy("|u1", {2}, "\x05\x06")}};
+  const auto with = [&](const Member& more) {
+    std::vector<Member> members = splits;
+    members.push_back(more);
+    put_npz(storage, more.name + ".npz", members);
+    return open_npz(storage, more.name + ".npz");
+  };
+  for (const Member& more : {Member{"classes.npy", npy("|u1", {2}, "\x01\x02")},
+                             Member{"mean.npy", npy("|u1", {3, 2}, "ijklmn")}}) {
+    const auto dataset = with(more);
+    ASSERT_TRUE(dataset.ok()) << dataset.status().text();
+    EXPECT_EQ((*dataset)->manifest().splits.size(), 2u) << more.name;
+    EXPECT_EQ(labels(**dataset), (std::vector<int64_t>{3, 4, 5, 6}));
+  }
+  EXPECT_EQ(with({"ids.npy", npy("|u1", {2}, "\x01\x02")}).status().code(), Code::unsupported);
+  EXPECT_EQ(with({"labels.npy", npy("|u1", {4}, "\x01\x02\x03\x04")}).status().code(), Code::unsupported);
+}
+
 TEST(NpzTest, ArraysThatAreNoTableAreSamplesThemselves) {
   MemoryStorage storage;
   const std::string a = npy("|u1", {3}, "abc"), b = npy("|u1", {2}, "de");

@@ -98,15 +98,7 @@ Result<SourceKind> kind_of(Storage& storage, const std::string& path) {
     return Status(Code::invalid, "is neither a file nor a folder; name one").at(printable(path));
   if (holds_dataset(storage, path)) return SourceKind::container;
   const auto format = recognise_format(storage, path);  // a container that is a folder, such as LMDB
-  if (format.ok()) return SourceKind::container;
-  const std::string tables = saved_tables(storage, path);
-  if (tables.empty()) return SourceKind::tree;
-  return Status(
-             Code::unsupported,
-             "was saved by Hugging Face's save_to_disk, and its files are tables, not samples; pack those: "
-             "packtrain pack " +
-                 tables + " OUT")
-      .at(printable(path));
+  return format.ok() ? SourceKind::container : SourceKind::tree;
 }
 
 bool has_columns(SourceKind kind) {
@@ -202,6 +194,23 @@ void warn_of_archives(Catalog& catalog, const Source& source, size_t first_sampl
   }
 }
 
+// Tables would be packed as files. The storage is asked only where the listing has their marks.
+Status check_saved_tables(Storage& storage, const std::string& path, const Listing& listing,
+                          std::string_view names) {
+  const bool marked = std::any_of(listing.files.begin(), listing.files.end(), [&](const ListedFile& file) {
+    const std::string_view name = Listing::path(names, file);
+    return name == "dataset_dict.json" || name == "state.json";
+  });
+  const std::string tables = marked ? saved_tables(storage, path) : std::string();
+  if (tables.empty()) return {};
+  return Status(
+             Code::unsupported,
+             "was saved by Hugging Face's save_to_disk, and its files are tables, not samples; pack those: "
+             "packtrain pack " +
+                 tables + " OUT")
+      .at(printable(path));
+}
+
 // They are packed as they are, and whoever decodes them fails.
 void warn_of_empty_images(Catalog& catalog) {
   std::vector<bool> is_image;
@@ -264,6 +273,7 @@ Result<Catalog> scan(Storage& storage, const ScanOptions& options) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (kinds[i] != SourceKind::tree) continue;
     PACKTRAIN_ASSIGN(listing, walk_source(context, sources[i]));
+    PACKTRAIN_TRY(check_saved_tables(storage, sources[i].path, listing, out.catalog().names));
     files += listing.files.size();
     listings[i] = std::move(listing);
   }
