@@ -23,7 +23,8 @@ void bind_place(nb::module_& module) {
       .field("machine_cores", &Grant::machine_cores, "Cores of the machine.")
       .field("memory", &Grant::memory, "Bytes of memory this process may use.")
       .field("memory_available", &Grant::memory_available, "How many of them are left now.")
-      .field("memory_most", &Grant::memory_most, "How many could be had now, if all of the page cache made way.")
+      .field("memory_most", &Grant::memory_most,
+             "How many could be had now, if all of the page cache made way.")
       .field("cores_from", &Grant::cores_from, "What limits the cores.")
       .field("memory_from", &Grant::memory_from, "What limits the memory.");
   module.def(

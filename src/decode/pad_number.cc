@@ -35,7 +35,8 @@ bool store_as(const PadNumber& pad, NumberBits& bits) {
       // What lies beyond the type must not be converted; powers of two are exact in a double.
       const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
       const double least = std::is_signed_v<T> ? -beyond : 0;
-      return *real >= least && *real < beyond && *real == std::trunc(*real) && store(static_cast<T>(*real), bits);
+      return *real >= least && *real < beyond && *real == std::trunc(*real) &&
+             store(static_cast<T>(*real), bits);
     }
     if (const auto* const whole = std::get_if<int64_t>(&pad))
       return std::in_range<T>(*whole) && store(static_cast<T>(*whole), bits);

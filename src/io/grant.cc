@@ -177,7 +177,8 @@ void grant_memory(const GrantSources& sources, Grant& grant) {
   };
   grant.memory = kilobytes("MemTotal:");
   grant.memory_available = kilobytes("MemAvailable:");
-  grant.memory_most = grant.memory_available;  // which counts the page cache, but for what the kernel must keep
+  grant.memory_most =
+      grant.memory_available;  // which counts the page cache, but for what the kernel must keep
   grant.memory_from = "the machine";
   for (const Hierarchy& hierarchy : hierarchies_of(sources, "memory")) {
     for_each_ancestor(hierarchy, [&](const std::string& folder, const std::string& group) {

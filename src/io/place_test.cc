@@ -129,7 +129,8 @@ TEST_F(GrantTest, LeastOfAllAncestorsCountsInVersion2) {
   group("slurm/memory.max", "max\n");
   group("slurm/job_7/memory.max", "500000000\n");
   group("slurm/job_7/memory.current", "300000000\n");
-  group("slurm/job_7/memory.stat", "anon 1\ninactive_file 100000000\nactive_file 50000000\nslab_reclaimable 7\n");
+  group("slurm/job_7/memory.stat",
+        "anon 1\ninactive_file 100000000\nactive_file 50000000\nslab_reclaimable 7\n");
   group("slurm/job_7/step_0/memory.max", "600000000\n");
   const Grant job = grant();
   EXPECT_EQ(job.cores, 3u);  // two and a half

@@ -61,8 +61,8 @@ Status Filler::with_memory_wanted(Status status, uint64_t wanted) const {
     return Status(status.code(), status.message() + ". To load it as it is, " +
                                      (memory_.threads > 1 ? "give the loader fewer threads, or ask" : "ask") +
                                      " for more memory for the job: all that can be had here is too little");
-  return Status(status.code(), status.message() + ". To load it as it is, give the loader memory=" +
-                                   std::to_string(enough) +
+  return Status(status.code(), status.message() +
+                                   ". To load it as it is, give the loader memory=" + std::to_string(enough) +
                                    (memory_.threads > 1 ? ", or fewer threads" : ""));
 }
 

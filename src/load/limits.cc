@@ -43,9 +43,9 @@ uint64_t least_memory(const LoadSpec& spec, const EngineLimits& limits) {
 
 std::string advice_of(const LoadSpec& spec, const EngineLimits& limits, uint64_t needed, uint64_t most) {
   const bool can_be = rounded_up(needed) <= most;
-  const std::string more = can_be ? "raise memory= to " + std::to_string(rounded_up(needed))
-                                  : "ask for more memory for the job: more than " + bytes_in_words(most) +
-                                        " cannot be had here";
+  const std::string more =
+      can_be ? "raise memory= to " + std::to_string(rounded_up(needed))
+             : "ask for more memory for the job: more than " + bytes_in_words(most) + " cannot be had here";
   if (spec.order.kind != OrderKind::streams) return "choose a smaller batch or prefetch, or " + more;
   std::string advice = more;
   if (spec.order.world > 1) advice += ", load on more ranks, each of which keeps its part of the window";

@@ -42,8 +42,9 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, const MemoryLimits& lim
   // Whoever gives a process more than it can have would see it killed in the middle of an epoch.
   if (is_beyond) {
     return Status(Code::no_room, "memory=" + std::to_string(limits.memory) + " is more than the " +
-                                     bytes_in_words(limits.most) + " that may be taken here (the limit is that of " +
-                                     limits.most_from + ", less what is held already): give at most memory=" +
+                                     bytes_in_words(limits.most) +
+                                     " that may be taken here (the limit is that of " + limits.most_from +
+                                     ", less what is held already): give at most memory=" +
                                      std::to_string(limits.most) + ", or ask for more memory for the job");
   }
   plan.threads = std::max<uint32_t>(needs.threads, 1);

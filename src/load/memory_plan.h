@@ -34,8 +34,8 @@ struct MemoryNeeds {
   uint64_t read_ahead = 0;
   uint32_t threads = 1;  // that decode
   uint32_t images = 0;   // of a sample that are decoded, each by a decoder of its own
-  // What to do if so much is needed and not there, where at most so much may be taken. Asked while what it was
-  // made from is alive.
+  // What to do if so much is needed and not there, where at most so much may be taken. Asked while what it
+  // was made from is alive.
   std::function<std::string(uint64_t needed, uint64_t most)> advice;
 
   uint64_t sum() const { return batch_bytes * batches + read_ahead; }
@@ -47,9 +47,9 @@ uint64_t rounded_up(uint64_t bytes);
 // What may be taken. A plain value.
 struct MemoryLimits {
   uint64_t memory = 0;
-  bool asked_for = false;       // it was said with memory=
-  uint64_t most = UINT64_MAX;   // what memory= may be here
-  std::string most_from;        // who says so, in words
+  bool asked_for = false;      // it was said with memory=
+  uint64_t most = UINT64_MAX;  // what memory= may be here
+  std::string most_from;       // who says so, in words
 };
 
 // no_room if that is too little, or more than there may be.

@@ -31,10 +31,9 @@ std::string refusal(const MemoryLimits& limits) {
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(MemoryPlan, WhatIsAskedForMayBeAllThatMayBeTaken) {
-  const auto plan = plan_memory(needs_of_200_megabytes(), {.memory = 300 * kMegabyte,
-                                                           .asked_for = true,
-                                                           .most = 300 * kMegabyte,
-                                                           .most_from = "the machine"});
+  const auto plan = plan_memory(
+      needs_of_200_megabytes(),
+      {.memory = 300 * kMegabyte, .asked_for = true, .most = 300 * kMegabyte, .most_from = "the machine"});
   ASSERT_TRUE(plan.ok()) << plan.status().text();
   EXPECT_EQ(plan->batches + plan->read_ahead + plan->images, 300 * kMegabyte);
 }

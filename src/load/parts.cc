@@ -146,8 +146,7 @@ void set_identity(const LoadSpec& spec, OrderState& state) {
   std::vector<double> shares;
   const double sum = sum_of_fractions(spec);
   for (const LoadPart& part : spec.parts) {
-    parts += part.dataset->manifest().id + "\n" + part.split + "\n" +
-             selection_of(part) + "\n";
+    parts += part.dataset->manifest().id + "\n" + part.split + "\n" + selection_of(part) + "\n";
     shares.push_back(part.fraction / sum);
   }
   state.dataset = "mix-" + xxh128_hex(as_bytes(parts));

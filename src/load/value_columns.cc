@@ -25,7 +25,8 @@ std::array<uint64_t, 2> lengths_of(const ArrayShape& shape, size_t long_axis, si
 
 // Numbers of `each` bytes.
 void fill_with(MutableBytes bytes, const NumberBits& number, size_t each) {
-  for (size_t at = 0; at + each <= bytes.size(); at += each) std::memcpy(bytes.data() + at, number.data(), each);
+  for (size_t at = 0; at + each <= bytes.size(); at += each)
+    std::memcpy(bytes.data() + at, number.data(), each);
 }
 
 void fill_with_number(MutableBytes bytes, const NumberBits& number, size_t each) {
