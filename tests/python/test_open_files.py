@@ -94,6 +94,7 @@ def test_a_loader_takes_no_lack_of_descriptors_for_bad_samples(
     code = f"""if True:
         import numpy  # which opens files of its own
         import packtrain as pt
+        import packtrain.report
         loader = pt.Loader({str(out)!r}, batch_size=20, fields=["txt"], on_error={on_error!r})
         try:
             for batch in loader:
