@@ -13,11 +13,13 @@ from harness.workloads import remove, touch
 # The host of a virtual machine takes back memory that lies free for a second or two, and writing to such a
 # page costs five to seven times as much. Runs of different length are only alike if all of them start then.
 REST_SECONDS = 4.0
+# More than any contender writes that wants memory the host has given just now.
+FRESH_MEGABYTES = 1024
 
 
-def clear(path: Path, *, rest: bool = False, source: Path | None = None) -> None:
+def clear(path: Path, *, rest: bool = False, fresh: bool = False, source: Path | None = None) -> None:
     """Nothing of an earlier round is left, nor waiting to be written; `rest`: nor is free memory fresh, while
-    all of the source is in memory."""
+    all of the source is in memory; `fresh`: free memory was in use until now."""
     remove(path)
     remove(path.with_name(path.name + ".part"))
     os.sync()
@@ -25,6 +27,12 @@ def clear(path: Path, *, rest: bool = False, source: Path | None = None) -> None
         time.sleep(REST_SECONDS)
         if source:
             touch(source)
+    if fresh:
+        filler = path.with_name(path.name + ".filler")
+        with filler.open("wb") as file:
+            for _ in range(FRESH_MEGABYTES):
+                file.write(bytes(1 << 20))
+        filler.unlink()
 
 
 def file_name(name: str) -> str:
@@ -39,13 +47,14 @@ def pack(
     *options: str,
     out: Path | None = None,
     rest: bool = False,
+    fresh: bool = False,
 ) -> Contender:
     target = out or bench.workloads.scratch(file_name(name))
     return Contender(
         name,
         [bench.packtrain, "pack", tree, target, "--quiet", *options],
         environment=with_backend(backend),
-        before=lambda: clear(target, rest=rest, source=tree),
+        before=lambda: clear(target, rest=rest, fresh=fresh, source=tree),
         after=lambda: remove(target),
     )
 
