@@ -80,6 +80,7 @@ std::optional<int64_t> parse_label(Bytes bytes) {
   std::string_view text = as_text(bytes);
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   text.remove_suffix(text.size() - (text.find_last_not_of(kBlank) + 1));
+  if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
   int64_t label = 0;
   auto parsed = std::from_chars(text.data(), text.data() + text.size(), label);

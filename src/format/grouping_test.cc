@@ -34,7 +34,7 @@ TEST(LabelTest, IsAWholeNumberAndNothingElse) {
   EXPECT_EQ(parse_label(as_bytes("-7\r\n")), -7);
   EXPECT_EQ(parse_label(as_bytes(" \t3\n ")), 3);
   EXPECT_EQ(parse_label(as_bytes("9223372036854775807")), INT64_MAX);
-  for (const char* text : {"", " ", "a", "1.5", "1.0", "1 2", "9223372036854775808", "0x10"}) {
+  for (const char* text : {"", " ", "a", "1.5", "1.0", "1 2", "9223372036854775808", "0x10", "+-3"}) {
     EXPECT_EQ(parse_label(as_bytes(text)), std::nullopt) << text;
   }
 }
